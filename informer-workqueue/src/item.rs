@@ -55,7 +55,7 @@ impl<T> Item<T> {
     }
 
     /// Ends the item as failed. Adds the key again, with the same priority, after the wait that the
-    /// queue's [rate limiter](crate::RateLimiter) returns. Returns the wait.
+    /// queue's [rate limiter](crate::RateLimiter) returns, at most thirty years. Returns the wait.
     ///
     /// If the queue is shut down, the key is not added.
     #[doc(alias = "AddRateLimited")]
@@ -64,9 +64,9 @@ impl<T> Item<T> {
         self.shared.retry(self.id, &self.key, false)
     }
 
-    /// Ends an item that cannot be processed yet, without resetting the failures of its key. The
-    /// key is queued again only if it was added while the worker had the item. Otherwise the caller
-    /// must add the key later.
+    /// Ends the item without a result, because its key cannot be processed yet. The failures of the
+    /// key are not reset. If the key was added while the worker had the item, the key is queued
+    /// again. If the key was not added, it is not queued, and the caller must add it later.
     pub fn release(mut self) {
         self.is_ended = true;
         self.shared.release(self.id);

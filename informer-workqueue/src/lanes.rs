@@ -141,7 +141,8 @@ impl Lane {
     }
 }
 
-/// The groups of a lane, in the order of their turns.
+/// The queued keys of one priority in a fair queue, divided into groups, for example by namespace.
+/// The groups take turns: in each turn of a group, one of its keys is taken.
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
@@ -174,8 +175,8 @@ impl Turns {
         group.list.push(slots, id);
     }
 
-    /// Removes and returns the slot of the next key; `None` if the lane has no keys. The other keys
-    /// of its group are not taken before each other group of the lane has had a turn.
+    /// Removes and returns the slot of the next key; `None` if there are no keys. If the group of
+    /// this key has more keys, the group moves behind all other groups.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;
@@ -192,7 +193,8 @@ impl Turns {
         Some(id)
     }
 
-    /// Removes a slot from its group. This does not count as a turn of the group.
+    /// Removes a slot from its group. The order of the groups stays the same, except that an empty
+    /// group is removed.
     fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let number = slots.get(id).group;
         let Some(group) = self.groups.get_mut(&number) else { return };

@@ -20,8 +20,8 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// A function that returns the hash of a key's group. Two groups with the same hash share their
-/// turns, which is harmless.
+/// A function that returns the hash of a key's group. Two groups with the same hash are treated as
+/// one group, which is harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay of a key: thirty years. Longer delays are shortened, because they could
@@ -74,7 +74,9 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Does the same as [`change`](Self::change), but first adds the keys whose delay is over.
+    /// Queues the keys whose delay is over, and then calls `change` with the locked state and the
+    /// current time (`None` if the queue records no times). As in [`change`](Self::change), waiters
+    /// are then woken and metrics are reported.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {
@@ -129,9 +131,14 @@ impl<T> Shared<T> {
         self.end(id, again, false);
     }
 
+    /// Counts a failure of a key in the rate limiter. Returns the wait before the key is retried.
+    pub(crate) fn count_failure(&self, key: &T) -> Duration {
+        self.limiter.when(key).min(MAX_DELAY)
+    }
+
     /// Ends a failed item, and adds its key again after the wait that the rate limiter returns.
     pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
-        let delay = self.limiter.when(key);
+        let delay = self.count_failure(key);
         self.end(id, Some(delay), is_abandoned);
         delay
     }
@@ -166,8 +173,12 @@ impl<T> Shared<T> {
     /// Returns the result of a drain if the drain has ended. Otherwise registers the waker.
     pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
+            let was_waiting = ticket.is_some();
             let garbage = ticket.take().and_then(|ticket| state.unregister_drainer(ticket));
-            (state.poll_drained(ticket, waker), garbage)
+            // A shutdown without a drain has ended this wait, even if another drain has begun
+            // since.
+            let was_woken = was_waiting && garbage.is_none();
+            (state.poll_drained(ticket, waker, was_woken), garbage)
         });
         drained
     }

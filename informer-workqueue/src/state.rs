@@ -94,7 +94,8 @@ pub(crate) struct Ended<T> {
     /// The key, if its slot was freed. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// Whether `Next` adds the key again.
+    /// Whether the key is added again, because the [`Next`] of the item requires this and the queue
+    /// is open.
     pub(crate) is_added: bool,
 }
 
@@ -236,8 +237,9 @@ impl<T> State<T> {
         self.abandoned += 1;
     }
 
-    /// Stops accepting keys, and drops all delays. Returns the keys that were only delayed, which
-    /// must be dropped while the lock is not held.
+    /// Stops accepting keys, and cancels all delays. Returns the keys that were delayed, and were
+    /// neither queued nor processed by a worker. These keys must be dropped while the lock is not
+    /// held.
     pub(crate) fn shut_down(&mut self, mode: Mode) -> Vec<T> {
         self.mode = mode;
         let mut keys = Vec::new();
@@ -248,8 +250,9 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns whether a worker that finds no item stops waiting. During a drain, a worker waits
-    /// for keys that are queued again when their items end. Without a drain, it does not.
+    /// Returns whether the queue is shut down and a worker that finds no item must not wait. During
+    /// a drain, workers wait for keys that will be queued again because they were added while a
+    /// worker had them. After a shutdown without a drain, workers do not wait for such keys.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
@@ -289,9 +292,14 @@ impl<T> State<T> {
     }
 
     /// Returns the result of a drain if the drain has ended. Otherwise registers a waiter for its
-    /// end.
-    pub(crate) fn poll_drained(&mut self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
-        let drained = self.drained();
+    /// end. If the waiter `was_woken`, the drain has ended.
+    pub(crate) fn poll_drained(
+        &mut self,
+        ticket: &mut Option<Ticket>,
+        waker: &Waker,
+        was_woken: bool,
+    ) -> Option<bool> {
+        let drained = self.drained().or(was_woken.then_some(false));
         if drained.is_none() {
             *ticket = Some(self.drainers.register(waker));
         }
@@ -306,8 +314,9 @@ impl<T> State<T> {
     /// Selects the waiters to wake after a change:
     ///
     /// - one waiting worker for each queued key, minus the workers that have been woken already;
-    /// - one timekeeper, if there are delays and no waiting worker wakes up when the earliest delay
-    ///   is over. If a worker has been woken already, no timekeeper is selected: that worker
+    /// - one worker to become the timekeeper, the worker that sets its own timer to the end of the
+    ///   earliest delay. None is selected if there are no delays, or if the timer of a waiting
+    ///   worker ends by that time. None is selected if a worker has been woken already: that worker
     ///   becomes the timekeeper, or takes an item, which causes the next selection;
     /// - all waiters, when the queue is shut down and has no further items.
     #[inline]

@@ -1,10 +1,9 @@
-//! [`Waiters`]: the tasks that wait, oldest first, and the number of tasks that have been woken and
-//! have not unregistered yet.
+//! [`Waiters`]: the list of waiting tasks, oldest first, and the number of woken tasks.
 //!
 //! Waiters are part of the locked state of the queue. So a change of the state and the selection of
-//! the tasks to wake are one step. A waiter is removed from the list when it is selected to be
-//! woken. At its next poll, the waiter unregisters with the ticket that it received when it
-//! registered, and then checks the state again.
+//! the tasks to wake are one step. A waiter that is selected to be woken leaves the list and is
+//! counted as woken. At its next poll, the waiter calls `unregister` with the ticket that
+//! `register` returned. It is then no longer counted, and checks the state again.
 
 use std::collections::VecDeque;
 use std::task::Waker;

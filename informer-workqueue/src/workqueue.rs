@@ -121,10 +121,10 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Counts a failure of a key in the rate limiter, and adds the key after the delay that the
-    /// rate limiter returns. Returns the delay. For failed items, use [`Item::retry`], which also
-    /// ends the item.
+    /// rate limiter returns, at most thirty years. Returns the delay. For failed items, use
+    /// [`Item::retry`], which also ends the item.
     pub fn add_rate_limited(&self, key: T) -> Duration {
-        let delay = self.shared.limiter.when(&key);
+        let delay = self.shared.count_failure(&key);
         self.shared.add_after(key, delay, Priority::Normal);
         delay
     }
@@ -184,12 +184,14 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Stops accepting keys, drops delayed keys, and waits until no key is queued and workers have
-    /// ended all items, including items of keys that are queued again. Workers must continue to
-    /// take items until `get` returns `None`.
+    /// ended all items. Workers must continue to take items until `get` returns `None`.
+    ///
+    /// A key that was added before the shutdown while a worker had it is queued again when its item
+    /// ends, and the drain waits for the key. A [retried](Item::retry) item ends, and its key is
+    /// not queued for a retry.
     ///
     /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
-    /// the wait. During the drain, a [retried](Item::retry) item ends and its key is not added
-    /// again.
+    /// the wait.
     ///
     /// # Cancel safety
     /// The first poll shuts the queue down. Dropping the future after that only ends the wait.
@@ -212,9 +214,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.abandoned()
     }
 
-    /// Returns the number of items that workers have, and the time since the workers took them.
-    /// Returns `None` if the queue has no [metrics](WorkqueueBuilder::metrics), because it then
-    /// records no times.
+    /// Returns the number of items that workers have, the sum of their ages and the age of the
+    /// oldest item. The age is the time since a worker took the item. Returns `None` if the queue
+    /// has no [metrics](WorkqueueBuilder::metrics), because it then records no times.
     #[must_use]
     pub fn unfinished_work(&self) -> Option<UnfinishedWork> {
         self.shared.unfinished()

@@ -138,8 +138,8 @@ pub enum LeaderElectionError {
     },
     /// The renew deadline is not shorter than the lease duration.
     #[error(
-        "invalid renew_deadline {renew_deadline:?}: it must be less than the lease_duration, {lease_duration:?}; half \
-         of the time between them is for stopping the work, and the other half allows for clocks of different speeds"
+        "invalid renew_deadline {renew_deadline:?}: it must be less than the lease_duration, {lease_duration:?}; the \
+         leader needs the time between the two to stop its work"
     )]
     RenewDeadline {
         /// The configured value.

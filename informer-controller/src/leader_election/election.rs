@@ -50,9 +50,10 @@ pub(super) enum Next {
     Send(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
-    /// The attempt did not acquire or renew the lease, or its outcome is unknown. Retry later. A
-    /// leader still leads until its renew deadline.
-    NotLeading,
+    /// The attempt has failed: it did not acquire or renew the lease, or its outcome is unknown.
+    /// The candidate makes another attempt later. If the candidate leads, it continues to lead
+    /// until its renew deadline.
+    Failed,
     /// This candidate has lost the lease.
     Lost,
 }
@@ -130,7 +131,7 @@ impl Election {
                 let LeaderElectionConfig { namespace, name, lease_duration, .. } = &self.config;
                 Next::Send(Request::Create(Box::new(claim.create(namespace, name, *lease_duration, date))))
             }
-            (Request::Get, _) => Next::NotLeading,
+            (Request::Get, _) => Next::Failed,
             (_, Response::Lease(lease)) => self.process_write(*lease, sent, now),
             // The update failed, possibly because the lease in `seen` was outdated. So read the
             // lease now.
@@ -138,7 +139,7 @@ impl Election {
                 self.is_seen_outdated = true;
                 Next::Send(Request::Get)
             }
-            _ => Next::NotLeading,
+            _ => Next::Failed,
         }
     }
 
@@ -150,7 +151,7 @@ impl Election {
         // The renew deadline counts from the start of the request. After the deadline, the lease is
         // too old to start work.
         if now >= sent + self.config.renew_deadline {
-            return Next::NotLeading;
+            return Next::Failed;
         }
         self.renewed = Some(sent);
         Next::Leading
@@ -161,7 +162,7 @@ impl Election {
     fn process_read(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
         self.is_seen_outdated = true;
         let since = self.observe(lease, now);
-        let Some((lease, _)) = self.seen.as_ref() else { return Next::NotLeading };
+        let Some((lease, _)) = self.seen.as_ref() else { return Next::Failed };
         if let Some(claim) = self.claim.as_ref().filter(|claim| claim.holds(lease)) {
             return Next::Send(self.write(claim, lease.clone(), date));
         }
@@ -170,7 +171,7 @@ impl Election {
         }
         let duration = record::duration(lease).unwrap_or(self.config.lease_duration);
         if record::holder(lease).is_some() && now < since + duration {
-            return Next::NotLeading;
+            return Next::Failed;
         }
         let lease = lease.clone();
         let claim = self.claim(Some(&lease), date);

@@ -128,15 +128,16 @@ impl LeaderElector {
     ///
     /// The token that `work` receives is cancelled when `shutdown` is cancelled, or when the lease
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
-    /// ended, without a limit. After a failed renewal, the work is dropped halfway between the
-    /// renew deadline and the end of the lease: by default, 2.5 s after its cancellation. The work
-    /// is dropped at once if another candidate has the lease, or if the holder was removed from the
-    /// lease.
+    /// ended, without a limit. If the lease was not renewed in time, the work has a limited time to
+    /// end: by default, the work is dropped 2.5 s after the token was cancelled, halfway between
+    /// the renew deadline and the end of the lease. The work is dropped at once if another
+    /// candidate has the lease, or if the holder was removed from the lease.
     ///
-    /// When the future of `work` ends or is dropped, the work must have ended. Otherwise two
-    /// processes can work at the same time. So tasks that the work spawns must end with the future
-    /// of `work`, as tasks of a `JoinSet` do. The work must not block the thread. The task that
-    /// renews the lease also polls the work, so move long computations to another task.
+    /// No part of the work may continue after the future that `work` returns has ended or was
+    /// dropped. Otherwise two processes can work at the same time. So tasks that the work spawns
+    /// must end with this future, as tasks of a `JoinSet` do. The work must not block the thread.
+    /// The task that renews the lease also polls the work, so move long computations to another
+    /// task.
     ///
     /// Only one process works at a time if all clocks have
     /// [nearly the same speed](LeaderElectionConfig::renew_deadline). The clock of a suspended
@@ -198,7 +199,7 @@ impl LeaderElector {
                 biased;
                 renewal = self.renew(renew_by) => match renewal {
                     Outcome::Leading => {}
-                    Outcome::NotLeading => {
+                    Outcome::Failed => {
                         self.reporter.stopped_leading("the lease could not be renewed in time");
                         stop.cancel();
                         return LeadershipEnd::Lost(before(until, work).await);
@@ -225,12 +226,12 @@ impl LeaderElector {
             loop {
                 sleep(self.election.pause(0.0)).await;
                 match self.attempt().await {
-                    Outcome::NotLeading => {}
+                    Outcome::Failed => {}
                     outcome => return outcome,
                 }
             }
         };
-        timeout_at(by, tries).await.unwrap_or(Outcome::NotLeading)
+        timeout_at(by, tries).await.unwrap_or(Outcome::Failed)
     }
 
     /// Makes one attempt to acquire or renew the lease.
@@ -247,7 +248,7 @@ impl LeaderElector {
                     continue;
                 }
                 Next::Leading => Outcome::Leading,
-                Next::NotLeading => Outcome::NotLeading,
+                Next::Failed => Outcome::Failed,
                 Next::Lost => Outcome::Lost,
             };
             self.reporter.record_attempt(self.election.leader(), problem);
@@ -304,7 +305,7 @@ impl LeaderElector {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Leading,
-    NotLeading,
+    Failed,
     Lost,
 }
 

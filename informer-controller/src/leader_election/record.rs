@@ -1,7 +1,8 @@
 //! [`Claim`]: a term of leadership, and its conversion from and to leases.
 //!
-//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in a lease are
-//! for people, and identify a claim; clocks of different machines are never compared.
+//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in a lease do
+//! not decide when the lease ends, because the clocks of machines can differ. They are information
+//! for people. In addition, the acquire time distinguishes claims.
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Returns whether the lease contains this claim.
+    /// Returns whether the lease has the holder, the acquire time and the number of transitions of
+    /// this claim.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
         lease.spec.as_ref().is_some_and(|spec| {
             spec.holder_identity.as_deref() == Some(&self.identity)

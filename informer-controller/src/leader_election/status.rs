@@ -112,7 +112,7 @@ impl Reporter {
                 tracing::warn!(
                     %lease,
                     %problem,
-                    "lease request failed; retrying (logged again only after another problem or a success)"
+                    "lease request failed; retrying (consecutive repeats of this failure are not logged)"
                 );
             }
             None => tracing::info!(%lease, "lease requests succeed again"),

@@ -196,7 +196,7 @@ impl World {
                 candidate.at_work = false;
                 candidate.election.step_down();
             }
-            Next::Leading | Next::NotLeading => {}
+            Next::Leading | Next::Failed => {}
         }
         let share = self.random.f64();
         let candidate = &mut self.candidates[who];
@@ -299,7 +299,7 @@ fn late_answer_does_not_make_a_leader() {
     };
     let late = sent + Duration::from_secs(10);
     let response = server.response(&create);
-    assert_eq!(election.process_response(&create, response, sent, late, date), Next::NotLeading);
+    assert_eq!(election.process_response(&create, response, sent, late, date), Next::Failed);
     // The claim is recognized and renewed at once.
     assert_eq!(election.begin(date), Request::Get);
     let response = server.response(&Request::Get);

@@ -4,17 +4,19 @@ use std::collections::HashMap;
 
 use tokio::time::Instant;
 
-/// Maximum number of parked keys, and of failed keys, that are recorded.
+/// The maximum number of recorded [`ParkedKey`]s, which wait for a cache. Also the maximum number
+/// of recorded [`FailedKey`]s.
 const MAX_KEYS: usize = 256;
 
-/// A key that is parked: it waits without occupying a worker, because a cache lacks a write for the
-/// key, has not listed its namespace, or no longer watches the namespace.
+/// A parked key. The key waits for a cache and is not reconciled. It occupies no worker while it
+/// waits. The cache has not listed the key's namespace, no longer watches this namespace, or has
+/// possibly not received a write that the controller made for the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParkedKey {
     /// The key, in the format of `Debug`.
     pub key: String,
-    /// The time at which the key was parked.
+    /// The time at which the key began to wait.
     pub since: Instant,
 }
 
@@ -35,9 +37,10 @@ pub struct FailedKey {
     pub retry_at: Instant,
 }
 
-/// The parked and the failed keys of a controller, at most [`MAX_KEYS`] of each. Beyond that, a new
-/// failed key replaces the key that failed the longest time ago, and further parked keys are
-/// counted but not recorded.
+/// The parked keys of a controller, which wait for a cache, and the failed keys, whose last
+/// reconcile call failed. At most [`MAX_KEYS`] of each are recorded. If there are more failed keys,
+/// a new one replaces the key that failed the longest time ago. If there are more parked keys, a
+/// new one is not recorded.
 #[derive(Debug, Default)]
 pub(super) struct KeyLog {
     parked: HashMap<String, Instant>,

@@ -77,7 +77,8 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// - Workers start when all informers are synced. If an informer
 ///   [adds](SharedIndexInformer::add_namespace) a namespace later, or has no permission there, the
 ///   keys of that namespace wait until the informer has listed it. If that takes longer than the
-///   [sync timeout](Self::sync_timeout), a warning names the namespace.
+///   [sync timeout](Self::sync_timeout), a warning names the namespace. If the informer stops
+///   before it has listed the namespace, the keys are dropped.
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
 ///   informers is dropped without a call: its object would look deleted. While only some informers
 ///   have removed the namespace, the key is parked: it waits without occupying a worker. After a
@@ -170,9 +171,11 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets how long [`run`](Self::run) waits until all informers are synced, and the time after
-    /// which a warning names a namespace whose keys wait because a cache has not listed the
-    /// namespace, or no longer watches it. Default: two minutes, as in controller-runtime.
+    /// Sets how long [`run`](Self::run) waits until all informers are synced. Default: two minutes,
+    /// as in controller-runtime.
+    ///
+    /// A warning names a namespace if its keys wait for as long as this, because a cache has not
+    /// listed the namespace or no longer watches it.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
@@ -187,8 +190,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets the tracker of the controller's writes, for example to share a tracker or to change its
-    /// deadline. Default: a new tracker.
+    /// Sets the tracker that records the controller's writes. Default: a new tracker. Set a tracker
+    /// to use another [deadline](WriteTracker::with_deadline) for writes that do not arrive in the
+    /// caches, or to share the tracker with other code.
     pub fn write_tracker(mut self, tracker: WriteTracker<T>) -> Self {
         self.tracker = tracker;
         self

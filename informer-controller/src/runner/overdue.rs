@@ -28,9 +28,9 @@ impl Overdue {
         Self { controller: controller.to_owned(), deadline, logged: Mutex::default() }
     }
 
-    /// Logs that a key of this namespace has been parked for as long as the deadline, at most once
-    /// per deadline and namespace. `cache` returns the description of the cache that the key waits
-    /// for.
+    /// Logs that a key of this namespace has waited for a cache for the duration `self.deadline`.
+    /// Logs nothing if the last log line for the namespace is not as old as this duration. `cache`
+    /// returns the description of the cache.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
         if self.should_log(namespace) {
             tracing::warn!(

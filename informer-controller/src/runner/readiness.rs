@@ -1,11 +1,14 @@
 //! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch the key's
 //! namespace.
 //!
-//! A key is not ready while a cache lacks a write for the key, has not listed its namespace, or no
-//! longer watches the namespace while other caches do. All caches are synced when workers start, so
-//! an unlisted namespace was added later, or the server forbids listing it. A reconcile function
-//! would treat unlisted objects as missing. It would treat objects as deleted if they left a cache
-//! because their namespace is no longer watched.
+//! The caches are not ready for a key in three cases:
+//!
+//! - A cache has possibly not received a write that the controller made for the key.
+//! - A cache has not listed the key's namespace. The namespace was added after the workers had
+//!   started, or the server forbids listing it. A reconcile function would treat the unlisted
+//!   objects as missing, even after the informer has stopped.
+//! - A cache no longer watches the namespace, but another cache does. A reconcile function would
+//!   treat the objects that left the cache as deleted.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -47,15 +50,21 @@ enum Coverage {
         /// The position in `Readiness::caches` of a cache that has not listed the namespace, or no
         /// longer watches it.
         cache: usize,
-        /// If `cache` has not listed the namespace: set when it has. If `cache` no longer watches
-        /// the namespace: set when it watches the namespace again.
+        /// If `cache` has not listed the namespace: a completion that is set when `cache` has
+        /// listed it. If `cache` no longer watches the namespace: a completion that is set when
+        /// `cache` watches it again.
         complete: Completion,
-        /// If `cache` no longer watches the namespace: one token for each other cache that queues
-        /// keys and still does, cancelled when that cache stops watching it. Otherwise empty.
-        removed: Vec<CancellationToken>,
+        /// Empty if `cache` has not listed the namespace. If `cache` no longer watches it: one
+        /// token for each cache that queues keys and still watches the namespace. A token is
+        /// cancelled when its cache stops watching the namespace.
+        other_watches: Vec<CancellationToken>,
     },
-    /// All caches that queue keys and watched the namespace have stopped watching it, or one of
-    /// them has and its informer has stopped.
+    /// Keys of the namespace are dropped, for one of these reasons:
+    ///
+    /// - All caches that queue keys and watched the namespace have stopped watching it.
+    /// - One cache that queues keys has stopped watching the namespace, and can't watch it again
+    ///   because the cache's informer has stopped.
+    /// - The informer of a cache has stopped before it had listed the namespace.
     Released,
 }
 
@@ -65,7 +74,8 @@ pub(super) enum Action {
     Reconcile,
     /// Hold the key, without occupying a worker, until the caches are ready for it.
     Park,
-    /// Drop the key, because its namespace is no longer watched.
+    /// Drop the key, because its namespace is no longer watched, or because an informer has stopped
+    /// before it had listed the namespace.
     Drop,
 }
 
@@ -127,8 +137,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {
-                Coverage::Partial { cache, complete, removed } => {
-                    let change = change(&complete, &removed);
+                Coverage::Partial { cache, complete, other_watches } => {
+                    let change = change(&complete, &other_watches);
                     if timeout(self.overdue.deadline, change).await.is_err() {
                         let namespace = (self.namespace_of)(key).unwrap_or_default();
                         self.overdue.report(namespace, || self.caches[cache].cache.waiting_for());
@@ -145,11 +155,17 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         let Some(namespace) = (self.namespace_of)(key) else { return Coverage::Complete };
         let (mut watched, mut released) = (Vec::new(), None);
         for (cache, read) in self.caches.iter().enumerate() {
+            let watch = read.cache.namespace_watch(namespace);
             let listed = read.cache.synced_in(namespace);
             if is_pending(&listed) {
-                return Coverage::Partial { cache, complete: listed, removed: Vec::new() };
+                return Coverage::Partial { cache, complete: listed, other_watches: Vec::new() };
             }
-            match read.cache.namespace_watch(namespace) {
+            match watch {
+                // `listed` is cancelled. A removal of the namespace would have cancelled `removed`
+                // first, so the informer has stopped.
+                NamespaceWatch::Watched { removed } if !listed.has_synced() && !removed.is_cancelled() => {
+                    return Coverage::Released;
+                }
                 NamespaceWatch::Watched { removed } if read.is_watched => watched.push(removed),
                 NamespaceWatch::Released { watched_again } if read.is_watched => {
                     released = Some((cache, watched_again));
@@ -159,18 +175,20 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         }
         match released {
             None => Coverage::Complete,
-            Some((cache, complete)) if !watched.is_empty() && is_pending(&complete) => {
-                Coverage::Partial { cache, complete, removed: watched }
+            // If `complete` is set, the namespace was added again after the loop above had read
+            // that it was removed. `ready` then reads the state again without a wait.
+            Some((cache, complete)) if !watched.is_empty() && !is_cancelled(&complete) => {
+                Coverage::Partial { cache, complete, other_watches: watched }
             }
             Some(_) => Coverage::Released,
         }
     }
 }
 
-/// Waits until the [`Coverage`] of a namespace may have changed: `complete` is set or cancelled,
-/// or one of `removed` is cancelled.
-async fn change(complete: &Completion, removed: &[CancellationToken]) {
-    let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
+/// Waits until `complete` is set or cancelled, or a token in `other_watches` is cancelled. The
+/// arguments are the fields of a [`Coverage::Partial`], which is then outdated.
+async fn change(complete: &Completion, other_watches: &[CancellationToken]) {
+    let mut removals: FuturesUnordered<_> = other_watches.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
         // The completion is cancelled when the namespace is no longer watched.
@@ -184,6 +202,11 @@ fn is_pending(completion: &Completion) -> bool {
     !completion.has_synced() && completion.wait().now_or_never().is_none()
 }
 
+/// Returns whether a completion is cancelled and not set.
+fn is_cancelled(completion: &Completion) -> bool {
+    matches!(completion.wait().now_or_never(), Some(Err(_)))
+}
+
 impl<T> Clone for Readiness<T> {
     fn clone(&self) -> Self {
         Self {
@@ -192,5 +215,48 @@ impl<T> Clone for Readiness<T> {
             namespace_of: Arc::clone(&self.namespace_of),
             overdue: Arc::clone(&self.overdue),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use informer_core::ObjectKey;
+
+    use super::*;
+
+    /// A synced cache that always returns the same answers.
+    struct FixedCache(NamespaceWatch);
+
+    impl CacheSync for FixedCache {
+        fn synced(&self) -> Completion {
+            let synced = Completion::new();
+            synced.set();
+            synced
+        }
+
+        fn namespace_watch(&self, _: &str) -> NamespaceWatch {
+            self.0.clone()
+        }
+
+        fn waiting_for(&self) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn key_of_namespace_added_again_during_the_check_is_parked() {
+        // One cache watches the namespace. The other cache answers that the namespace was removed,
+        // but it has been added to that cache again since the answer.
+        let watched_again = Completion::new();
+        watched_again.set();
+        let watched = NamespaceWatch::Watched { removed: CancellationToken::new() };
+        let read = |watch| ReadCache { cache: Box::new(FixedCache(watch)), is_watched: true };
+        let caches = vec![read(watched), read(NamespaceWatch::Released { watched_again })];
+        let overdue = Overdue::new("maps", Duration::ZERO);
+        let namespace_of: NamespaceOf<ObjectKey> = Arc::new(ObjectKey::namespace);
+        let readiness = Readiness::new(WriteTracker::new(), caches, namespace_of, overdue);
+        assert_eq!(readiness.action(&ObjectKey::namespaced("shop", "a")), Action::Park);
     }
 }

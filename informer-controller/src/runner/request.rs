@@ -33,14 +33,15 @@ impl<T> ReconcileRequest<T> {
         self.failures
     }
 
-    /// Returns whether the controller's caches watch the key's namespace, and have done so since
-    /// the call began.
+    /// Returns `true` unless the key's namespace was
+    /// [removed](informer_factory::SharedIndexInformer::remove_namespace) from one of the
+    /// controller's caches, before or during this reconcile call. A namespace that was added again
+    /// before the call counts as not removed.
     ///
-    /// If `false`, the namespace was
-    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and an object that a
-    /// cache lacks possibly left the cache with its namespace and was not deleted. Call this method
-    /// after each lookup without a result and before a cleanup, because a namespace can be removed
-    /// during the call. Caches that have never watched the namespace do not count.
+    /// If the result is `false`, an object that a cache lacks possibly still exists on the server,
+    /// because all objects of the namespace have left the cache. So call this method before a
+    /// cleanup. Call it after each lookup without a result, because a namespace can be removed at
+    /// any time.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};

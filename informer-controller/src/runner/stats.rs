@@ -54,15 +54,16 @@ pub struct RunnerStats {
     /// The number of reconcile calls that panicked.
     pub panicked: u64,
     /// The number of keys that were dropped without a reconcile call, because their namespace was
-    /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
+    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), or because an informer
+    /// stopped before it had listed their namespace.
     pub dropped: u64,
-    /// How often a key was parked, which means that it had to wait without occupying a worker,
-    /// because a cache lacked a write for the key, had not listed its namespace, or no longer
-    /// watched the namespace.
+    /// How often a key was parked: the key waited for a cache, without occupying a worker. The
+    /// cache had not listed the key's namespace, no longer watched this namespace, or had possibly
+    /// not received a write that the controller made for the key.
     pub parked: u64,
-    /// How often a parked (waiting) key was queued again although a cache possibly lacked a write
-    /// for the key, because the [deadline](crate::WriteTracker::with_deadline) of the write was
-    /// over.
+    /// How often the wait of a parked key ended at the
+    /// [deadline](crate::WriteTracker::with_deadline) of a write that the controller made for the
+    /// key. The key was then queued again, although a cache possibly lacked the write.
     pub parked_timed_out: u64,
     /// The number of keys that are parked now: they wait for the caches without occupying a worker.
     pub parked_now: usize,

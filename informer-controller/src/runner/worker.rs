@@ -76,12 +76,13 @@ where
         }
     }
 
-    /// Drops a key whose namespace is no longer watched.
+    /// Drops a key whose namespace is no longer watched, or was not listed before an informer
+    /// stopped.
     fn drop_released(&self, item: Item<T>) {
         tracing::debug!(
             controller = self.queue.name(),
             key = ?item.key(),
-            "key dropped and not reconciled: its namespace is no longer watched"
+            "key dropped and not reconciled: its namespace is no longer watched, or an informer has stopped"
         );
         self.monitor.count_dropped();
         self.monitor.succeed(item.key());

@@ -24,8 +24,9 @@ use informer_factory::SharedIndexInformer;
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The id of the write, and the condition to wait for. `None` if the informer will never
-    /// receive the write, or after the outcome was reported.
+    /// The id of the write, and the [`Condition`] that ends the wait of the key for this write.
+    /// `None` if the informer will never receive the write, or after the outcome of the request was
+    /// reported.
     condition: Option<(u64, Condition)>,
     outcome_known: CancellationToken,
 }
@@ -57,8 +58,9 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed with an unknown outcome. With a [`Settlement`], a read of
-    /// the object determines the outcome. Otherwise the key waits until the deadline.
+    /// Reports that the request failed with an unknown outcome. If there is a [`Settlement`],
+    /// [`KeyWrites::ready`] uses it to read the object from the server, and the key waits until the
+    /// cache has the state that was read. If there is none, the key waits until the deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

@@ -36,10 +36,14 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         &self.key
     }
 
-    /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is
-    /// the informer whose cache the controller reads. The objects in this cache can have another
-    /// type than `object`, such as a slim view, because only metadata is used. Of `object`, only
-    /// the namespace and the name are used.
+    /// Sends a create, update, patch or apply of `object`, and records the outcome for the
+    /// [key](Self::key) of this handle. While the key waits for the write, it is not
+    /// [ready](Self::is_ready), and a [`ControllerRunner`](crate::ControllerRunner) does not
+    /// reconcile it.
+    ///
+    /// `informer` is the informer whose cache the controller reads. The objects in this cache can
+    /// have another type than `object`, such as a slim view, because only metadata is used. Of
+    /// `object`, only the namespace and the name are used.
     ///
     /// - After a response with an object, the key waits until the informer has this version of the
     ///   object.
@@ -47,10 +51,10 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   status except 408, or an `InternalError` of a webhook or an admission plugin, which runs
     ///   before the write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
-    ///   is unknown. [`ready`](Self::ready), which a [`ControllerRunner`](crate::ControllerRunner)
-    ///   awaits for each parked key, reads the object's metadata from the server, and the key waits
-    ///   until the informer has that state. So a failed write usually delays its key only for the
-    ///   time of a read, and not until the deadline.
+    ///   is unknown. [`ready`](Self::ready), which a `ControllerRunner` calls for each waiting key,
+    ///   reads the object's metadata from the server. The key waits until the informer has that
+    ///   state. So a failed write usually delays its key only for the time of a read, and not until
+    ///   the deadline.
     /// - An object whose name the server generates cannot be read before its name is known. After
     ///   an unknown outcome, the key waits until the deadline.
     ///
@@ -99,8 +103,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         response
     }
 
-    /// Sends a deletion or eviction of `object`. The key waits until the store no longer has an
-    /// object with the UID of `object`, or has it with a deletion timestamp.
+    /// Sends a deletion or eviction of `object`, and records the outcome for the [key](Self::key)
+    /// of this handle. The key is not [ready](Self::is_ready) until the informer's store lacks an
+    /// object with the UID of `object`, or has this object with a deletion timestamp.
     ///
     /// The content of the response does not matter; it can be an object or a `Status`. "Not found"
     /// means that the object was deleted; possibly the informer has not received the deletion yet.
@@ -132,10 +137,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         response
     }
 
-    /// Records an applied write: the key waits until `informer` has the version that the server
-    /// returned, or has removed the object because it is outside the selector. Nothing is recorded
-    /// if the informer will never receive the object, or if the object's version is not a number
-    /// (as after a dry run), because such a version cannot be compared with others.
+    /// Records an applied write. The key is not [ready](Self::is_ready) until `informer` has the
+    /// version that the server returned, or has removed the object because it is outside the
+    /// selector. Nothing is recorded if the informer will never receive the object, or if the
+    /// object's version is not a number (as after a dry run), because such a version cannot be
+    /// compared with others.
     ///
     /// Some requests return a `Status` and not the object. Do not record a `Status`, because it has
     /// no version.
@@ -154,8 +160,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Records a request before it is sent. The key waits until the outcome is reported, or until
-    /// the deadline.
+    /// Records a request before it is sent. The key is not [ready](Self::is_ready) before the
+    /// outcome is reported to the returned guard, or the deadline is over.
     pub fn begin(&self) -> WriteInFlight<T> {
         let outcome_known = CancellationToken::new();
         let condition = self.tracker.add(&self.key, Condition::InFlight(outcome_known.clone()));
@@ -169,18 +175,20 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         object: &Cached<K>,
     ) -> WriteInFlight<T> {
+        let is_over = CancellationToken::new();
         let is_visible = !matches!(writes::visibility_of(informer, object.meta()), Visibility::Nothing);
         let condition = is_visible.then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
             let (watermarks, version) =
                 (writes::watermark_for(informer, object.meta()), object.resource_version().clone());
+            let is_over = is_over.clone();
             let is_known = Arc::new(move || {
                 let cached = indexer.get(object.key()).filter(|cached| cached.uid() == object.uid());
                 cached.is_none_or(|cached| cached.meta().deletion_timestamp.is_some())
             });
-            self.tracker.add(&self.key, Condition::Deletion { watermarks, version, is_known })
+            self.tracker.add(&self.key, Condition::Deletion { watermarks, version, is_known, is_over })
         });
-        WriteInFlight::new(self.clone(), condition, CancellationToken::new())
+        WriteInFlight::new(self.clone(), condition, is_over)
     }
 
     /// Returns `true` if the caches have all writes for the key, except writes whose deadline is
@@ -188,7 +196,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     #[must_use]
     #[doc(alias = "EnsureReady")]
     pub fn is_ready(&self) -> bool {
-        self.tracker.first_unmet(&self.key).0.is_none()
+        self.tracker.unmet(&self.key).0.is_empty()
     }
 
     /// Waits until the caches have all writes for the key, including writes that are recorded
@@ -198,15 +206,17 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
     pub async fn ready(&self) -> bool {
-        let mut timed_out = 0;
+        let mut awaited: Vec<Arc<Pending>> = Vec::new();
+        let mut is_in_time = true;
         loop {
-            let (pending, late) = self.tracker.first_unmet(&self.key);
-            timed_out += late;
-            let Some(pending) = pending else { break };
-            self.wait_for(&pending).await;
+            let (unmet, has_late) = self.tracker.unmet(&self.key);
+            // Another call can have removed an awaited write at its deadline.
+            let is_late = |write: &Arc<Pending>| write.is_expired() && !write.condition.is_met();
+            is_in_time &= !has_late && !awaited.iter().any(is_late);
+            let Some(next) = unmet.last() else { return is_in_time };
+            self.wait_for(next).await;
+            awaited = unmet;
         }
-        self.tracker.shared.timed_out.fetch_add(timed_out, std::sync::atomic::Ordering::Relaxed);
-        timed_out == 0
     }
 
     async fn wait_for(&self, pending: &Pending) {
@@ -225,7 +235,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// Returns why the key has to wait, for messages; `None` if the caches have all writes for the
     /// key.
     pub(crate) fn waits_for(&self) -> Option<&'static str> {
-        self.tracker.first_unmet(&self.key).0.map(|pending| pending.condition.reason())
+        self.tracker.unmet(&self.key).0.last().map(|pending| pending.condition.reason())
     }
 
     /// Forgets all recorded writes for the key, so that the key no longer waits for them. Call this

@@ -3,11 +3,13 @@
 //! A cache is always a little late. If a controller creates a child and is called again before the
 //! cache has this child, the controller creates another one. If a controller writes a status based
 //! on an old version, the write gets a conflict. KEP-5647 solves this inside Kubernetes: before a
-//! key is reconciled again, the cache must have the last write for it. client-go has no counterpart;
-//! the expectations of the `ReplicaSet` controller count events and don't compare versions.
+//! key is reconciled again, the cache must have the last write for it. client-go has no
+//! counterpart; the expectations of the `ReplicaSet` controller count events and don't compare
+//! versions.
 //!
-//! A write without a response was possibly applied. A read of its object determines the outcome, if
-//! the object is known. Otherwise the write counts as applied until its deadline.
+//! A write without a response was possibly applied. If the object of the write is known, the
+//! tracker reads it from the server to determine the outcome. Otherwise the write counts as applied
+//! until its deadline.
 //!
 //! The tracker has one lock. While it is held, no user code is called except `Hash`, `Eq`, `Clone`
 //! and `Drop` of keys.
@@ -69,11 +71,11 @@ pub use key_writes::KeyWrites;
 /// - at once, if the informer will never receive it: the object is in another namespace or has
 ///   other labels, the object's version is not a number, or the informer has stopped;
 /// - when the server has rejected it;
-/// - when the store has the state that a [read of the object](KeyWrites::track) returned, after a
-///   request with an unknown outcome, such as a lost connection, a timeout, or a 5xx status;
-/// - at the [deadline](Self::with_deadline) in all other cases: for example, for a write with an
-///   unknown outcome whose object is not known, and for a write to an object that only a field
-///   selector keeps out of the informer.
+/// - if the outcome of the request is unknown (a lost connection, a timeout or a 5xx status): when
+///   the store has the state of the object that [`KeyWrites::ready`] has read from the server;
+/// - at the [deadline](Self::with_deadline) in all other cases. One example is a write with an
+///   unknown outcome whose object is not known. Another example is a write to an object that the
+///   informer does not receive because of its field selector.
 ///
 /// A write delays only the key for which it is recorded. If a write concerns several keys, record
 /// it for each of these keys. A deletion of a collection can't be tracked: delete the objects one
@@ -87,7 +89,7 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// The number of writes for which [`KeyWrites::ready`] stopped waiting at the deadline.
+    /// The number of writes whose deadline was over before the caches had them.
     timed_out: AtomicU64,
 }
 
@@ -120,7 +122,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
 
     /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from
     /// the start of the request. It starts again with the response or the failure of the request,
-    /// and after a [read of the object](KeyWrites::track).
+    /// and when [`KeyWrites::ready`] has read the object from the server.
     ///
     /// The deadline should be longer than the lag of the caches when the server is busy. After a
     /// cancelled request, the key waits for the whole deadline.
@@ -146,7 +148,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         self.shared.keys.lock().pending.len()
     }
 
-    /// Returns the number of writes for which [`KeyWrites::ready`] stopped waiting at the deadline.
+    /// Returns the number of writes whose deadline was over before the caches had them. A write is
+    /// counted when [`KeyWrites::is_ready`] or [`KeyWrites::ready`] finds this, so a write is not
+    /// counted if neither is called for its key.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -156,7 +160,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Adds a write. Returns its id and its condition.
+    /// Adds a write for which the key waits until `condition` is met. Returns the id of the write,
+    /// and `condition` unchanged.
     fn add(&self, key: &T, condition: Condition) -> (u64, Condition) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -192,9 +197,10 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Sets the condition of a write and restarts its deadline, even if the deadline was over.
+    /// Sets the condition that ends the wait for a write, and restarts the deadline of the write,
+    /// even if the deadline was over.
     fn replace_condition(&self, key: &T, id: u64, condition: Condition) {
-        let replaced = Arc::new(Pending { id, until: self.until(), condition });
+        let replaced = Arc::new(Pending::new(id, self.until(), condition));
         let mut keys = self.shared.keys.lock();
         let all = keys.pending.entry(key.clone()).or_default();
         let old = match all.iter_mut().find(|one| one.id == id) {
@@ -208,8 +214,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(old);
     }
 
-    /// Ends the wait for the outcome of a write, after a read of its object. If the read returned a
-    /// condition, the key now waits until the cache meets the condition.
+    /// Ends the wait for the outcome of a write, after its object was read from the server.
+    /// `condition` is met when the cache has the state that was read; `None` if there is nothing to
+    /// wait for. The key now waits until the cache meets the condition.
     fn settle(&self, key: &T, id: u64, condition: Option<Condition>) {
         // The condition is added before the write is removed, so that the key waits without a gap.
         if let Some(condition) = condition {
@@ -218,22 +225,25 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(self.remove(key, id));
     }
 
-    /// Removes the key's writes that the caches have or whose deadline is over. Returns one of the
-    /// remaining writes (`None` if no write remains), and the number of removed writes that the
-    /// caches did not have before the deadline.
-    fn first_unmet(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
-        let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
+    /// Removes the key's writes that the caches have or whose deadline is over. Returns the
+    /// remaining writes, and whether the deadline of another write was over before the caches had
+    /// the write.
+    fn unmet(&self, key: &T) -> (Vec<Arc<Pending>>, bool) {
+        let all = self.shared.keys.lock().pending.get(key).cloned().unwrap_or_default();
         // I8: stores are read without a lock.
         let now = Instant::now();
         let (met, unmet): (Vec<_>, Vec<_>) = all.into_iter().partition(|pending| pending.condition.is_met());
-        let (late, mut left): (Vec<_>, Vec<_>) = unmet.into_iter().partition(|pending| pending.until <= now);
+        let (late, left): (Vec<_>, Vec<_>) = unmet.into_iter().partition(|pending| pending.expire(now));
         if !met.is_empty() || !late.is_empty() {
             let is_over =
                 |pending: &Arc<Pending>| met.iter().chain(&late).any(|over| Arc::ptr_eq(over, pending));
             let garbage = self.shared.keys.lock().remove(key, is_over);
-            drop(garbage);
+            // Several calls can find the same write late. The call that removes the write counts
+            // it.
+            let timed_out = garbage.iter().filter(|pending| pending.is_expired()).count() as u64;
+            self.shared.timed_out.fetch_add(timed_out, Ordering::Relaxed);
         }
-        (left.pop(), late.len() as u64)
+        (left, !late.is_empty())
     }
 }
 
@@ -241,7 +251,7 @@ impl<T: Hash + Eq + Clone> Keys<T> {
     fn push(&mut self, key: &T, until: Instant, condition: Condition) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.pending.entry(key.clone()).or_default().push(Arc::new(Pending { id, until, condition }));
+        self.pending.entry(key.clone()).or_default().push(Arc::new(Pending::new(id, until, condition)));
         id
     }
 
@@ -259,7 +269,7 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         let mut garbage = Garbage::new();
         if self.pending.len() >= self.sweep_at {
             self.pending.retain(|_, pending| {
-                garbage.extend(pending.extract_if(.., |pending| pending.until <= now));
+                garbage.extend(pending.extract_if(.., |pending| pending.expire(now)));
                 !pending.is_empty()
             });
             self.sweep_at = MIN_KEYS_TO_SWEEP.max(self.pending.len() * 2);
@@ -267,12 +277,12 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes the expired writes of one key, if the key's number of pending writes is a power of
-    /// two. So a key with many writes is swept rarely.
+    /// Removes the expired writes of one key if its number of pending writes is a power of two.
+    /// Otherwise does nothing, so that adding many writes for one key stays fast.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
         match self.pending.get(key) {
             Some(pending) if pending.len().is_power_of_two() => {
-                self.remove(key, |pending| pending.until <= now)
+                self.remove(key, |pending| pending.expire(now))
             }
             _ => Garbage::new(),
         }

@@ -1,6 +1,7 @@
 //! [`Pending`]: a write that a cache possibly lacks, and the condition to wait for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use informer_core::{ObjectKey, ResourceVersion};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -18,13 +19,40 @@ use informer_factory::SharedIndexInformer;
 /// has stopped or no longer watches the namespace.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks, and the condition that ends the wait for it. A `Pending` is
-/// immutable: if the condition changes, a new `Pending` replaces the old one.
+/// A write that a cache possibly lacks, and the condition that ends the wait for it. The condition
+/// and the deadline never change: a new `Pending` replaces the old one.
 pub(super) struct Pending {
     pub(super) id: u64,
     /// The time at which the key stops waiting for this write.
     pub(super) until: Instant,
     pub(super) condition: Condition,
+    /// Whether a call has found that the deadline is over.
+    is_expired: AtomicBool,
+}
+
+impl Pending {
+    pub(super) fn new(id: u64, until: Instant, condition: Condition) -> Self {
+        Self { id, until, condition, is_expired: AtomicBool::new(false) }
+    }
+
+    /// Returns whether the deadline is over. If it is, [`is_expired`](Self::is_expired) returns
+    /// `true` from now on.
+    pub(super) fn expire(&self, now: Instant) -> bool {
+        let is_over = self.until <= now;
+        if is_over {
+            // Each `KeyWrites::ready` that waits for this write keeps it and reads this mark, even
+            // if another call has removed the write from the tracker. The ordering `Relaxed` is
+            // enough: the write is removed later, under the tracker's lock, and other calls read
+            // the mark after they have found the write removed.
+            self.is_expired.store(true, Ordering::Relaxed);
+        }
+        is_over
+    }
+
+    /// Returns whether [`expire`](Self::expire) has found that the deadline is over.
+    pub(super) fn is_expired(&self) -> bool {
+        self.is_expired.load(Ordering::Relaxed)
+    }
 }
 
 /// The condition that a cache must meet, so that a key no longer waits for a write.
@@ -32,16 +60,25 @@ pub(super) struct Pending {
 pub(super) enum Condition {
     /// The cache has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// The cache has reached this version, or lacks the object. This condition is for an object
-    /// that is outside the selector or missing on the server. The informer receives at most the
-    /// deletion of this object, and no events for later writes. So the cache possibly reaches the
-    /// version late, with an event of another object or a bookmark.
+    /// The cache lacks the object, or has reached this version. This condition is for an object
+    /// that is outside the selector or missing on the server. The absence is enough, because the
+    /// informer receives no further event for the object after its deletion. The cache would reach
+    /// the version only with an event of another object or a bookmark.
     Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
-    /// The cache lacks a deleted object, or has the object with a deletion timestamp. The cache has
-    /// also reached the version that the object had before the deletion.
-    Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: StoreCheck },
-    /// There is no condition yet: the request is in flight, or its outcome is unknown. The token is
-    /// cancelled when the outcome becomes known.
+    /// The cache has received a deletion, which means that both are true:
+    /// - The cache has reached `version`, the version of the object before the deletion.
+    /// - The cache lacks the object, or has it with a deletion timestamp. `is_known` checks this.
+    ///
+    /// The wait also ends when `is_over` is cancelled: the server has rejected the deletion, or
+    /// another condition has replaced this one.
+    Deletion {
+        watermarks: Watermarks,
+        version: ResourceVersion,
+        is_known: StoreCheck,
+        is_over: CancellationToken,
+    },
+    /// The request is in flight, or its outcome is unknown, so no state of the cache meets this
+    /// condition. It is met when the token is cancelled, because the outcome was reported.
     InFlight(CancellationToken),
     /// The request has failed with an unknown outcome, which a read of the object determines.
     Outcome(Settlement),
@@ -53,8 +90,9 @@ pub(super) enum Condition {
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {
-    /// Returns the condition for an object that was written; `None` if the informer will never
-    /// receive the object, or if the object's version is not comparable.
+    /// Returns the condition that is met when the cache has received the write of this object.
+    /// Returns `None` if the informer will never receive the object, or if the object's version is
+    /// not comparable.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,
@@ -74,8 +112,8 @@ impl Condition {
         }
     }
 
-    /// Returns the condition for an object that the server lacks at this version; `None` if the
-    /// store lacks the object, too.
+    /// Returns the condition that is met when the cache lacks `object`, or has reached `version`,
+    /// at which the server lacked the object. Returns `None` if the cache lacks the object already.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -106,30 +144,27 @@ impl Condition {
             Self::Leaving { watermarks, version, is_absent } => {
                 is_stopped(watermarks) || watermarks.borrow().is_at_least(version) || is_absent()
             }
-            Self::Deletion { watermarks, version, is_known } => {
-                is_stopped(watermarks) || has_reached(watermarks, version) && is_known()
+            Self::Deletion { watermarks, version, is_known, is_over } => {
+                is_over.is_cancelled()
+                    || is_stopped(watermarks)
+                    || has_reached(watermarks, version) && is_known()
             }
             Self::InFlight(outcome_known) => outcome_known.is_cancelled(),
             Self::Outcome(_) => false,
         }
     }
 
-    /// Waits until the condition is met, or the informer has stopped. For
-    /// [`Outcome`](Self::Outcome), waits forever.
+    /// Waits until the condition is met. The wait for a condition on a cache also ends when the
+    /// informer stops or no longer watches the namespace. Never returns for
+    /// [`Outcome`](Self::Outcome), because the caller must read the object from the server to
+    /// replace this condition.
     pub(super) async fn wait_until_met(&self) {
         match self {
-            Self::Version { watermarks, .. }
-            | Self::Leaving { watermarks, .. }
-            | Self::Deletion { watermarks, .. } => {
-                let mut watermarks = watermarks.clone();
-                loop {
-                    // The current watermark is marked as seen before the check, so that no later
-                    // change is missed.
-                    watermarks.mark_unchanged();
-                    if self.is_met() || watermarks.changed().await.is_err() {
-                        return;
-                    }
-                }
+            Self::Version { watermarks, .. } | Self::Leaving { watermarks, .. } => {
+                self.wait_for_store(watermarks).await;
+            }
+            Self::Deletion { watermarks, is_over, .. } => {
+                _ = is_over.run_until_cancelled(self.wait_for_store(watermarks)).await;
             }
             Self::InFlight(outcome_known) => outcome_known.cancelled().await,
             // `KeyWrites::wait_for` handles this variant: it settles the write, which replaces this
@@ -138,8 +173,22 @@ impl Condition {
         }
     }
 
-    /// Returns the version of a [`Version`](Self::Version) condition for `store`; `None` for all
-    /// other conditions.
+    /// Waits until the store meets the condition, or the informer has stopped.
+    async fn wait_for_store(&self, watermarks: &Watermarks) {
+        let mut watermarks = watermarks.clone();
+        loop {
+            // The current watermark is marked as seen before the check, so that no later change is
+            // missed.
+            watermarks.mark_unchanged();
+            if self.is_met() || watermarks.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the version that `store` must reach, if this is a [`Version`](Self::Version)
+    /// condition on `store`. Returns `None` for a condition on another store, and for all other
+    /// conditions.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),

@@ -1,8 +1,9 @@
-//! [`Settlement`]: reads the object of a write with an unknown outcome.
+//! [`Settlement`]: reads the object of a write from the server, after the request failed with an
+//! unknown outcome.
 //!
-//! The cache must reach the state that the server has after the failed request, whether or not the
-//! write was applied. `KeyWrites::ready` sends the read request. The runner awaits `ready` for
-//! parked keys only, so no worker waits for an overloaded server.
+//! The key of the write then waits until the cache has the state that was read, whether or not the
+//! write was applied. `KeyWrites::ready` reads the object. The runner calls `ready` only for keys
+//! that wait without occupying a worker, so no worker waits for an overloaded server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +25,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A function that reads an object from the server and returns the condition that the cache must
-/// meet; `None` if there is nothing to wait for.
+/// A function that reads an object from the server. Returns the condition that is met when the
+/// cache has the state that was read; `None` if there is nothing to wait for.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
 /// Determines the outcome of a write by reading its object from the server.
@@ -33,8 +34,9 @@ type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchEr
 pub(super) struct Settlement(Arc<Read>);
 
 impl Settlement {
-    /// Returns the [`Settlement`] that reads `object`; `None` if the object cannot be read from the
-    /// server.
+    /// Returns a [`Settlement`] for a write to `object`. No request is sent until
+    /// [`settle`](Self::settle) is called. Returns `None` if the informer cannot read single
+    /// objects, or does not watch the object's namespace.
     pub(super) fn of<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -56,8 +58,9 @@ impl Settlement {
         })
     }
 
-    /// Repeats the read of the object until it succeeds. Returns the condition that the
-    /// cache must meet, if there is one.
+    /// Reads the object from the server, and repeats the read until it succeeds. Returns the
+    /// condition that is met when the cache has the state that was read; `None` if there is nothing
+    /// to wait for.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let mut wait = MIN_WAIT;
         loop {

@@ -8,9 +8,9 @@ mod controller;
 #[allow(dead_code, reason = "this test does not use all helpers of the examples")]
 #[path = "../../../examples/server/mod.rs"]
 mod server;
+mod slice_checker;
 mod slices;
 mod views;
-mod witness;
 mod workload;
 
 use std::error::Error;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use controller::Controller;
 use server::Server;
-use witness::Witness;
+use slice_checker::SliceChecker;
 use workload::Workload;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
@@ -43,11 +43,11 @@ async fn second_controller_continues_with_correct_slices() -> Result<(), Box<dyn
 
 async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
     let (client, namespace) = (&workload.client, workload.namespace.as_str());
-    let mut witness = Witness::start(client.clone(), namespace).await?;
+    let mut checker = SliceChecker::start(client.clone(), namespace).await?;
     workload.create().await?;
 
     let first = Controller::start(client.clone(), namespace)?;
-    let made = witness.made(workload.services / 2).await?;
+    let made = checker.made(workload.services / 2).await?;
     println!("killed the controller after {made} slices for {} services", workload.services);
     first.kill();
 
@@ -61,7 +61,7 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
         workload.change(step).await?;
     }
 
-    let endpoints = witness.settled().await?;
+    let endpoints = checker.settled().await?;
     let stats = second.monitor().stats();
     println!(
         "{} calls succeeded, {} failed; keys were parked {} times",
@@ -73,6 +73,6 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
         endpoints.len()
     );
     second.shutdown().await?;
-    witness.end().await;
+    checker.end().await;
     Ok(())
 }

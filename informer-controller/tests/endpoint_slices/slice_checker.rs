@@ -1,4 +1,4 @@
-//! [`Witness`]: compares the slices on the server with slices computed from plain lists.
+//! [`SliceChecker`]: compares the slices on the server with slices computed from plain lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) type Endpoints = BTreeMap<String, Vec<(String, String)>>;
 /// Timeout of each wait; a working program never reaches it.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-pub(crate) struct Witness {
+pub(crate) struct SliceChecker {
     client: Client,
     namespace: String,
     /// The number of slices created since the start. Each update or deletion of a slice also wakes the
@@ -32,7 +32,7 @@ pub(crate) struct Witness {
     factory: SharedInformerFactory,
 }
 
-impl Witness {
+impl SliceChecker {
     pub(crate) async fn start(client: Client, namespace: &str) -> Result<Self, Failure> {
         let factory = SharedInformerFactory::new(client.clone()).in_namespace(namespace);
         let ours = factory.with_labels(&format!("{MANAGED_BY}={MANAGER}"));

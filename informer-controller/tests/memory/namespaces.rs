@@ -119,6 +119,21 @@ async fn key_stops_waiting_for_a_removed_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn key_of_unlisted_namespace_is_dropped_when_informer_stops() {
+    let (_, parents, children) = with_children_refused_in_c().await;
+    let mut controller = Controller::start(&parents, &children);
+    children.informer.add_namespace("c").expect("a valid name");
+    parents.informer.add_namespace("c").expect("a valid name").wait().await.expect("the namespace is listed");
+    assert!(controller.settled().await.is_empty());
+    children.stop().await;
+    assert!(controller.settled().await.is_empty(), "a call would treat the unlisted child as missing");
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.dropped, stats.parked_now), (1, 0));
+    controller.stop().await;
+    parents.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn released_objects_queue_no_keys() {
     let (of_parents, of_children) = (Server::new(), Server::new());
     of_parents.put("b", "one", "1");

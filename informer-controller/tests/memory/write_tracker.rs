@@ -108,6 +108,28 @@ async fn a_deadline_ends_every_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deadline_is_reported_to_each_of_two_waits_and_counted_once() {
+    let world = world().await;
+    let written = world.source.create_unseen(config_map("child", "1")).expect("a new object");
+    world.writes.wrote(&world.running.informer, &*written);
+    let waits = tokio::join!(world.wait(), world.wait());
+    assert_eq!(waits, ((DEADLINE, false), (DEADLINE, false)));
+    assert_eq!((world.tracker.timed_out(), world.tracker.keys()), (1, 0));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_that_a_check_finds_expired_is_counted() {
+    let world = world().await;
+    let written = world.source.create_unseen(config_map("child", "1")).expect("a new object");
+    world.writes.wrote(&world.running.informer, &*written);
+    sleep(DEADLINE).await;
+    assert!(world.writes.is_ready());
+    assert_eq!((world.tracker.timed_out(), world.tracker.keys()), (1, 0));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn deletion_ends_when_the_object_with_its_uid_is_deleted() {
     let world = world().await;
     let informer = &world.running.informer;
@@ -417,6 +439,24 @@ async fn deletion_with_unknown_outcome_is_settled_by_a_read() {
         assert!(in_time && waited < DEADLINE);
         assert_eq!(waited >= Duration::from_secs(3), is_applied, "{waited:?}");
         assert_eq!(informer.get(child.key()).is_none(), is_applied);
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_deletion_ends_waits_that_began_during_the_request() {
+    for error in [|| api_error(409), unreachable] {
+        let world = world().await;
+        let child = create(&world.source, "child", "1");
+        world.running.reach(&child).await;
+        let answer = async {
+            sleep(Duration::from_secs(3)).await;
+            Err::<ConfigMap, _>(error())
+        };
+        let deletion = world.writes.track_deletion(&world.running.informer, &child, answer);
+        let (answer, waited) = tokio::join!(deletion, world.wait());
+        answer.expect_err("the deletion fails");
+        assert_eq!(waited, (Duration::from_secs(3), true));
         world.running.stop().await;
     }
 }

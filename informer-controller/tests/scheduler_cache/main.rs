@@ -6,6 +6,7 @@
 
 mod bind;
 mod cache;
+mod move_detector;
 mod quantity;
 mod recount;
 mod resources;
@@ -14,16 +15,15 @@ mod scheduler;
 #[path = "../../../examples/server/mod.rs"]
 mod server;
 mod views;
-mod witness;
 mod workload;
 
 use std::error::Error;
 
+use move_detector::MoveDetector;
 use recount::Recount;
 use scheduler::Scheduler;
 use server::Server;
 use tokio::time::Instant;
-use witness::Witness;
 use workload::Workload;
 
 /// The average number of pods per node: the test creates one node for every 50 pods.
@@ -46,7 +46,7 @@ async fn second_scheduler_continues_with_correct_sums() -> Result<(), Box<dyn Er
 async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<dyn Error>> {
     let (client, namespace) = (&workload.client, workload.namespace.as_str());
     let began = Instant::now();
-    let mut witness = Witness::start(client.clone(), namespace).await?;
+    let mut detector = MoveDetector::start(client.clone(), namespace).await?;
     // Some nodes are added later; until then the first nodes have enough room for all pods.
     let first_nodes = (nodes * 3).div_ceil(4);
     workload.ensure_service_account().await?;
@@ -57,7 +57,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     });
 
     let first = Scheduler::start(client.clone(), namespace).await?;
-    let bound = witness.bound(pods / 2).await?;
+    let bound = detector.bound(pods / 2).await?;
     println!("killed the scheduler after {bound} of {pods} pods were bound, {:?}", first.shared.counts);
     first.kill();
 
@@ -66,16 +66,16 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     create.await??;
     workload.add_nodes(first_nodes..nodes).await?;
     // Replace some pods by new ones.
-    let gone = witness.every(20);
+    let gone = detector.every(20);
     workload.delete_pods(&gone).await?;
     workload.add_pods(pods..pods + gone.len()).await?;
-    let bound = witness.bound(pods + gone.len()).await?;
+    let bound = detector.bound(pods + gone.len()).await?;
     println!("{bound} pods bound after {:.1?}, {:?}", began.elapsed(), second.shared.counts);
 
     let recount = Recount::take(client, namespace).await?;
     recount.equals(&second.shared).await?;
     second.shutdown().await;
-    let moved = witness.end().await;
+    let moved = detector.end().await;
     ensure((recount.pods, recount.waiting) == (pods, 0), "every pod has a node")?;
     ensure(bound == pods + gone.len() && moved.is_empty(), "each pod was bound once and did not move")?;
     ensure(recount.overfull().is_empty(), "no node has more pods than fit")?;

@@ -1,4 +1,4 @@
-//! [`Witness`]: records the node of each pod, and detects pods that a scheduler moved.
+//! [`MoveDetector`]: records the node of each pod, and detects pods that a scheduler moved.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::views::{PodDemand, PodDemandInformers};
 
-pub(crate) struct Witness {
+pub(crate) struct MoveDetector {
     book: Arc<Mutex<Book>>,
     bound: watch::Receiver<usize>,
     handler: HandlerRegistration,
@@ -29,7 +29,7 @@ struct Book {
     moved: Vec<ObjectKey>,
 }
 
-impl Witness {
+impl MoveDetector {
     pub(crate) async fn start(client: Client, namespace: &str) -> Result<Self, Box<dyn Error>> {
         let factory = SharedInformerFactory::new(client).in_namespace(namespace);
         let pods = factory.core().v1().pod_demands();
@@ -56,7 +56,7 @@ impl Witness {
                 book.places.remove(pod.key());
             });
         // Without a threshold the handler receives every event, even if it is slow.
-        let options = HandlerOptions::new().name("witness").threshold(None);
+        let options = HandlerOptions::new().name("detector").threshold(None);
         let handler = pods.add_event_handler_with(handlers, &options);
         factory.start();
         factory.wait_for_cache_sync().await?;
@@ -79,7 +79,7 @@ impl Witness {
         book.places.keys().step_by(n).cloned().collect()
     }
 
-    /// Stops the witness, and returns the pods that were bound to two nodes.
+    /// Stops the detector, and returns the pods that were bound to two nodes.
     pub(crate) async fn end(self) -> Vec<ObjectKey> {
         drop(self.handler);
         self.factory.shutdown().await;

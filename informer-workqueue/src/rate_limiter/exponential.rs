@@ -9,8 +9,9 @@ use super::failures::Failures;
 /// A limiter that doubles the wait of a key after each failure of the key, from a base up to a
 /// maximum.
 ///
-/// The failures of a key are kept until they are reset. Failures that are never reset are kept for
-/// at least twice the maximum wait, or ten minutes if that is longer.
+/// The failures of a key are kept until they are reset, or until a cleanup drops them. A cleanup
+/// drops the failures of a key only if the last failure is older than twice the maximum wait, and
+/// older than ten minutes.
 ///
 /// ```
 /// # use std::time::Duration;

@@ -10,8 +10,9 @@ use super::failures::Failures;
 /// A limiter that returns a short wait for the first failures of a key, and a long wait for all
 /// later failures.
 ///
-/// The failures of a key are kept until they are reset. Failures that are never reset are kept for
-/// at least twice the longer wait, or ten minutes if that is longer.
+/// The failures of a key are kept until they are reset, or until a cleanup drops them. A cleanup
+/// drops the failures of a key only if the last failure is older than twice the longer wait, and
+/// older than ten minutes.
 #[derive(Debug)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow<T> {

@@ -1,8 +1,10 @@
 //! How items end: explicitly, or by drop, panic or cancellation.
 
+use std::time::Duration;
+
 use futures::FutureExt;
-use informer_workqueue::{ItemExponential, Priority, Workqueue};
-use tokio::time::advance;
+use informer_workqueue::{ItemExponential, ItemFastSlow, Priority, Workqueue};
+use tokio::time::{Instant, advance};
 
 use crate::{ms, soon, take, take_all};
 
@@ -24,6 +26,19 @@ async fn failed_key_is_retried_with_backoff_until_done() {
     assert_eq!(queue.num_requeues(&"a"), 0);
     queue.add("a");
     assert_eq!(take(&queue).expect("an item").retry(), ms(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn longest_wait_of_a_retry_is_in_the_range_of_the_clock() {
+    let limiter = ItemFastSlow::new(Duration::MAX, Duration::MAX, 0);
+    let queue = Workqueue::builder().rate_limiter(limiter).build();
+    let delayed = queue.add_rate_limited("a");
+    queue.add("b");
+    let retried = take(&queue).expect("an item").retry();
+    for wait in [delayed, retried] {
+        assert!(Instant::now().checked_add(wait).is_some(), "{wait:?}");
+    }
+    assert_eq!((queue.len(), queue.delayed()), (0, 2));
 }
 
 #[tokio::test(start_paused = true)]

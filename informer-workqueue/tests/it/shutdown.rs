@@ -83,6 +83,21 @@ async fn shutdown_ends_the_wait_for_a_drain() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn shutdown_ends_a_drain_although_another_drain_begins() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    let mut first = pin!(queue.shut_down_with_drain());
+    assert!(poll!(&mut first).is_pending());
+    queue.shut_down();
+    let mut second = pin!(queue.shut_down_with_drain());
+    assert!(poll!(&mut second).is_pending());
+    assert!(!soon(first).await);
+    item.done();
+    assert!(soon(second).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn shutdown_ends_a_drain_despite_returning_keys() {
     let queue = Workqueue::new();
     queue.add("a");

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use informer_controller::{ControllerRunner, ReconcileRequest, Reconciled, RunnerStats};
+use informer_controller::{ControllerRunner, ReconcileRequest, Reconciled, RunnerStats, Workqueue};
+use informer_factory::ObjectKey;
+use informer_workqueue::ItemFastSlow;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::{Barrier, Notify};
 use tokio::time::{Instant, sleep};
@@ -83,6 +85,22 @@ async fn failed_or_panicked_call_is_retried_with_backoff() {
         let expected = if matches!(how, How::Error) { (3, 0) } else { (0, 3) };
         assert_eq!((stats.failed, stats.panicked), expected, "{how:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_that_is_never_retried_does_not_end_the_controller() {
+    let limiter = ItemFastSlow::new(Duration::MAX, Duration::MAX, 0);
+    let queue = Workqueue::<ObjectKey>::builder().rate_limiter(limiter).build();
+    let controller = Controller::start(ControllerRunner::new(queue.clone()), |_| {
+        std::future::ready(Err::<Reconciled, _>("refused"))
+    });
+    queue.add(key("a"));
+    settled().await;
+    queue.add(key("b"));
+    settled().await;
+    assert_eq!(controller.monitor.stats().failed, 2);
+    assert!(controller.monitor.failed_keys().iter().all(|failed| failed.retry_at > failed.at));
+    controller.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
