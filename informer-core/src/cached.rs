@@ -54,14 +54,17 @@ pub struct Cached<K> {
 pub enum AnyObject {}
 
 impl Cached<AnyObject> {
-    /// Opens the handle if the object is encoded. The result can be dereferenced after
-    /// [`cast_ref`](Self::cast_ref) has changed its static type to the type of the object.
+    /// Returns a handle that can be dereferenced: a new handle if this one is
+    /// [closed](Self::is_closed), and otherwise this one. To dereference the result, the caller
+    /// must convert it with [`cast_ref`](Self::cast_ref) from [`AnyObject`] to the type of the
+    /// object.
     pub(crate) fn opened(self) -> Self {
         Self::from_handle(self.handle.open())
     }
 
-    /// Returns whether this is an open handle that has decoded its object or that has clones. An
-    /// open handle belongs to an encoded object and can be dereferenced.
+    /// Returns whether two conditions are met: the handle is open, and it has clones or has decoded
+    /// its object. Each handle to an encoded object is either open or closed, and only an open
+    /// handle can be dereferenced.
     pub(crate) fn is_in_use(&self) -> bool {
         self.handle.is_in_use()
     }
@@ -135,8 +138,9 @@ impl<K> Cached<K> {
         Cached::from_handle(self.handle)
     }
 
-    /// Changes only the static type of the handle. A closed handle to an encoded object stays closed
-    /// and must not be dereferenced.
+    /// Changes only the static type of the handle. Unlike [`cast`](Self::cast), this does not
+    /// change whether a handle to an encoded object can be dereferenced. If
+    /// [`is_closed`](Cached::is_closed) is `true` for this handle, do not dereference the result.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Cached<T> {
@@ -226,8 +230,8 @@ impl<K: 'static> Deref for Cached<K> {
     type Target = K;
 
     /// Returns the object, and decodes it first if necessary. Panics only if the object does not
-    /// have the type `K`, or if [`cast_ref`](Cached::cast_ref) returned this handle without opening
-    /// it.
+    /// have the type `K`, or if [`cast_ref`](Cached::cast_ref) was called for a handle that needed
+    /// [`cast`](Cached::cast): a handle for which [`is_closed`](Cached::is_closed) is `true`.
     fn deref(&self) -> &K {
         self.handle.get().expect("a handle has the type of its object")
     }

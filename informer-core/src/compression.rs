@@ -56,7 +56,7 @@ pub(crate) struct Compressor {
 
 #[derive(Default)]
 struct Families {
-    by_name: HashMap<Box<str>, Family, RandomState>,
+    by_name: HashMap<Box<str>, FamilyBase, RandomState>,
     /// The dictionary for the first object of each family (a group of similar objects), and for
     /// objects without a family. `None` before the first object.
     common: Option<Arc<[u8]>>,
@@ -65,11 +65,12 @@ struct Families {
     sweep_at: usize,
 }
 
-enum Family {
-    /// One object of the family has been compressed, with the dictionary that all families share.
-    /// The bytes of the next object become the dictionary (base) of the family.
-    Begun,
-    Based(Weak<[u8]>),
+enum FamilyBase {
+    /// The family, a group of similar objects, has no dictionary of its own yet, because only one
+    /// of its objects has been compressed. The bytes of the family's next object become its
+    /// dictionary.
+    Pending,
+    Own(Weak<[u8]>),
 }
 
 impl Compressor {
@@ -95,28 +96,28 @@ impl Families {
         }
         match self.by_name.get_mut(family) {
             Some(known) => match known {
-                Family::Based(base) if base.strong_count() > 0 => base.upgrade().unwrap_or(common),
+                FamilyBase::Own(base) if base.strong_count() > 0 => base.upgrade().unwrap_or(common),
                 known => {
                     let base: Arc<[u8]> = plain.into();
-                    *known = Family::Based(Arc::downgrade(&base));
+                    *known = FamilyBase::Own(Arc::downgrade(&base));
                     base
                 }
             },
             None => {
                 self.sweep();
-                self.by_name.insert(family.into(), Family::Begun);
+                self.by_name.insert(family.into(), FamilyBase::Pending);
                 common
             }
         }
     }
 
-    /// If there are many families, removes those that have no dictionary (base) of their own, or
-    /// whose dictionary no object uses any more.
+    /// If there are many families (groups of similar objects), removes those that have no
+    /// dictionary of their own, and those whose own dictionary is not used by any object any more.
     fn sweep(&mut self) {
         if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
         }
-        self.by_name.retain(|_, family| matches!(family, Family::Based(base) if base.strong_count() > 0));
+        self.by_name.retain(|_, family| matches!(family, FamilyBase::Own(base) if base.strong_count() > 0));
         self.sweep_at = 2 * self.by_name.len();
     }
 }

@@ -41,7 +41,8 @@ impl<K> Delta<K> {
     }
 
     /// Returns the object after the change, or its last known state if it was deleted, or released
-    /// because its namespace is no longer watched; `None` for [`Sync`](Self::Sync), and for a deletion whose last state is unknown.
+    /// because its namespace is no longer watched; `None` for [`Sync`](Self::Sync), and for a
+    /// deletion whose last state is unknown.
     #[must_use]
     pub fn object(&self) -> Option<&Cached<K>> {
         match self {
@@ -187,13 +188,13 @@ impl<K> Deleted<K> {
         self.inner.last_known.as_ref().map(Cached::cast_ref)
     }
 
-    /// Returns the last version of the object that handlers received before this deletion, if that
-    /// version is known.
+    /// Returns the last version of the object that the handler received before it received this
+    /// deletion; `None` if that version is unknown.
     ///
     /// This version can differ from [`last_known`](Self::last_known): a deletion can report a last
-    /// change of the object, and a slow handler does not receive all versions. With
-    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), this can
-    /// be a version that the handler did not receive.
+    /// change of the object, and a slow handler does not receive all versions. Exception: for a
+    /// handler with the option [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old),
+    /// this can be a later version, which the handler did not receive.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.inner.previous.as_ref().map(Cached::cast_ref)

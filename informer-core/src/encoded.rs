@@ -111,8 +111,8 @@ impl fmt::Debug for Codec {
 }
 
 /// An object as bytes. Dereferencing a handle to the object decodes the object. The decoded object
-/// is freed with the last handle that was dereferenced, unless the object is one of the most
-/// recently decoded objects.
+/// is freed when all handles that were dereferenced have been dropped, except that a few recently
+/// decoded objects stay in memory.
 pub struct Encoded {
     bytes: Bytes,
     codec: Arc<Codec>,

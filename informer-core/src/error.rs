@@ -22,7 +22,7 @@ pub enum KeyError {
     /// A key function failed.
     #[error("the key function failed for a {object}: {error}")]
     Function {
-        /// The type of the object for which the function was called.
+        /// The type of the object for which the key function was called.
         object: &'static str,
         /// The error that the key function returned.
         error: String,

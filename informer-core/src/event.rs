@@ -77,8 +77,8 @@ impl Event<AnyObject> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether an object of this event has been decoded through an open handle of the event, or
-    /// such a handle has clones.
+    /// Returns whether at least one open handle of this event has decoded its object or has clones.
+    /// A handle to an encoded object is open if it can be dereferenced.
     pub(crate) fn is_in_use(&self) -> bool {
         self.any(Cached::is_in_use)
     }

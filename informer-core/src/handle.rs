@@ -10,19 +10,21 @@ use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
 /// no type parameter.
 ///
 /// The handles of encoded objects are of two kinds. A store or queue has closed handles, which
-/// can't be dereferenced. A reader gets an [open](Self::open) handle, which keeps the decoded
-/// object. So the decoded object is freed with the reader's handle and not with the store's. Event
-/// handlers that do not use the objects share open handles.
+/// can't be dereferenced. A reader gets an [open](Self::open) handle. The first dereference of an
+/// open handle decodes the object, and the handle then keeps the decoded object. So the decoded
+/// object is freed with the reader's handle and not with the store's.
 #[derive(Clone)]
 pub(crate) struct Handle(ThinArc);
 
-/// The form of the object of a [`Handle`]. Reading the kind is faster than a comparison of types.
+/// The kind of a [`Handle`]: whether its object is decoded or encoded, and whether it can be
+/// dereferenced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Decoded,
     /// The object is [`Encoded`], and the handle is closed: it can't be dereferenced.
     Closed,
-    /// The object is [`Opened`]: the handle belongs to an encoded object and can be dereferenced.
+    /// The object is encoded, and the handle is open: it can be dereferenced. The first dereference
+    /// decodes the object. The handle points to an [`Opened`].
     Open,
 }
 
@@ -42,7 +44,8 @@ pub(crate) struct Opened {
 }
 
 impl Handle {
-    /// Returns the first handle to an object, which can be [`Encoded`].
+    /// Moves `object` to the heap, and returns a handle to it. `object` is the object itself, or
+    /// the [`Encoded`] or [`Opened`] that contains the object.
     pub(crate) fn new<O: Send + Sync + 'static>(
         key: ObjectKey,
         resource_version: ResourceVersion,
@@ -75,7 +78,7 @@ impl Handle {
     }
 
     /// Returns the object if it has type `T`; decodes it first if necessary. Returns `None` for a
-    /// closed handle.
+    /// closed handle: its object is encoded, and [`open`](Self::open) must be called first.
     #[inline]
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
         match self.as_opened() {
@@ -116,8 +119,8 @@ impl Handle {
         Self::new(key, resource_version, uid, Opened { encoded: self, decoded: OnceLock::new() })
     }
 
-    /// Returns a new open handle to this encoded object. The new handle has not decoded the object
-    /// yet.
+    /// Returns a new open handle to this encoded object: a handle that can be dereferenced. The
+    /// first dereference decodes the object.
     pub(crate) fn reopened(&self) -> Self {
         self.closed().clone().open()
     }
@@ -128,15 +131,17 @@ impl Handle {
         self.0.kind() == Kind::Closed
     }
 
-    /// Returns whether this is an open handle that has decoded its object or that has clones.
-    /// Returns `false` for closed handles and for handles to decoded objects.
+    /// Returns whether this is an open handle to an encoded object, and it has clones or has
+    /// decoded the object. Returns `false` for closed handles, and for objects that are not
+    /// encoded.
     pub(crate) fn is_in_use(&self) -> bool {
         // The clones first: if a clone decoded the object, it did so before it was dropped.
         self.as_opened().is_some_and(|opened| !self.0.is_unique() || opened.decoded.get().is_some())
     }
 
     /// The opposite of [`open`](Self::open): returns the closed handle from which this open handle
-    /// was made. Returns other handles unchanged. Stores and queues keep no open handles.
+    /// was made. A closed handle can't be dereferenced, and does not keep the decoded object in
+    /// memory. Returns other handles unchanged.
     pub(crate) fn close(self) -> Self {
         match self.as_opened() {
             Some(opened) => opened.encoded.clone(),
@@ -144,7 +149,8 @@ impl Handle {
         }
     }
 
-    /// Does the same as [`close`](Self::close), but borrows the handle.
+    /// Returns a reference to the closed handle from which this open handle was made; for other
+    /// handles, a reference to this handle.
     pub(crate) fn closed(&self) -> &Self {
         self.as_opened().map_or(self, |opened| &opened.encoded)
     }

@@ -23,11 +23,11 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
     /// [`replace`](Self::replace) will get for these objects.
     ///
     /// For an object that has not changed, an implementation can return the stored handle instead
-    /// of the new one; this frees the new copy before the list ends. The parts of the initial list
-    /// can be added to the store at once. Parts of later lists must not change the store before
-    /// `replace`, because a list can fail. After a failure, `replace` is not called, and the next
-    /// list starts from the beginning; objects that a failed initial list has added stay in the
-    /// store.
+    /// of the new one; this frees the new copy before the list ends. Each part of the initial list
+    /// can be added to the store as soon as it arrives. Parts of later lists must not change the
+    /// store before `replace`, because a list can fail. After a failure, `replace` is not called,
+    /// and the next list starts from the beginning; objects that a failed initial list has added
+    /// stay in the store.
     ///
     /// Default: returns `objects`, which is always correct.
     fn list_part(&self, objects: Vec<Cached<K>>) -> Vec<Cached<K>> {

@@ -1,11 +1,12 @@
 //! [`ThinArc`]: a reference-counted pointer of one word to an object of any type. This file has all
 //! `unsafe` code of this workspace.
 //!
-//! An `Arc<dyn Any>` has two words, because it contains the address of the object's type, and it reads
-//! that type to find the object. Here, the address of the type is in the allocation, next to the
+//! An `Arc<dyn Any>` has two words: the address of the allocation, and the address of the vtable of
+//! the object's type. It reads the type's alignment in the vtable to find the object in the
+//! allocation. Here, the address of the type's functions is in the allocation, next to the
 //! reference count. This makes lookups in a store 1.2 to 1.5 times as fast (`cargo bench -p
-//! informer-store -- "get by key"`). A `Box` in an `Arc` has one word too, but each object then takes
-//! two allocations.
+//! informer-store -- "get by key"`). A `Box` in an `Arc` has one word too, but each object then
+//! takes two allocations.
 
 use std::any::TypeId;
 use std::ops::Deref;
@@ -15,8 +16,8 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::handle::{Identity, Kind};
 
-/// A shared pointer to an object of any type and its identity, in one allocation. It dereferences to
-/// the identity. There are no weak pointers.
+/// A shared pointer to an object of any type. The object's identity (key, resource version and UID)
+/// is in the same allocation, and the pointer dereferences to it. There are no weak pointers.
 ///
 /// `start` is the start of an [`Allocation`]. Each `ThinArc` counts as one reference to the
 /// allocation.
@@ -108,7 +109,8 @@ impl ThinArc {
         self.address().filter(|_| self.is_unique()).map(|mut address| unsafe { address.as_mut() })
     }
 
-    /// Returns the identity if there is no other reference.
+    /// Returns mutable access to the object's key, resource version and UID, if there is no other
+    /// pointer to the object.
     pub(crate) fn identity_mut(&mut self) -> Option<&mut Identity> {
         // SAFETY: `self` is the only reference, and it is mutably borrowed. The result does not
         // include the reference count.

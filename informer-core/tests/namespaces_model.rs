@@ -383,6 +383,22 @@ fn namespace_added_and_removed_at_once_is_released_in_order() {
 }
 
 #[test]
+fn objects_of_a_feed_without_a_list_are_released() {
+    let queue = DeltaFifo::new();
+    let feed = queue.feed("a");
+    let key = ObjectKey::namespaced("a", "1");
+    let object = Cached::from_parts(key, 1.into(), Uid::default(), 1_u64);
+    feed.apply(vec![Delta::Added(object)], &1.into());
+    feed.release();
+    assert!(!feed.released().has_synced(), "the consumer has not processed the release");
+    let batch = queue.pop_batch().now_or_never().flatten().expect("the queue has a batch");
+    let [item] = batch.items() else { panic!("{batch:?}") };
+    assert!(matches!(item.deltas[..], [Delta::Added(_), Delta::Released(_)]));
+    drop(batch);
+    assert!(feed.released().has_synced());
+}
+
+#[test]
 fn first_list_is_complete_without_optional_namespaces() {
     let mut world = World::new();
     let is_synced = |world: &mut World| {

@@ -93,13 +93,16 @@ impl<K: 'static> Batch<K> {
         &self.taken.items
     }
 
-    /// Requeues the item at `position` after all queued items. Call this if the item could not be
-    /// processed.
+    /// Requeues the item at `position`. Call this if the item could not be processed.
     ///
-    /// If newer changes of the item's key are queued, the changes of the item are obsolete and are
-    /// not requeued. Only a deletion or release is requeued, before the newer changes. Until the item
-    /// has been processed, no batch has a [`watermark`](Self::watermark), and an item of the initial
-    /// list keeps the queue from being synced. A second call for the same item changes nothing.
+    /// If no newer changes of the item's key are queued, the item is queued after all queued items.
+    /// If newer changes are queued, the changes of the item are obsolete and are not requeued, with
+    /// one exception: a change that removes the object ([`Delta::Deleted`] or [`Delta::Released`])
+    /// is queued before the newer changes.
+    ///
+    /// Until the item has been processed, no batch has a [`watermark`](Self::watermark), and an
+    /// item of the initial list keeps the queue from being synced. A second call for the same item
+    /// changes nothing.
     ///
     /// Requeue items before you read [`watermark`](Self::watermark) and
     /// [`completes_initial_list`](Self::completes_initial_list), because requeuing changes both.
@@ -148,12 +151,13 @@ impl<K: 'static> Batch<K> {
         self.taken.watermark.as_ref()
     }
 
-    /// Returns the changed watermarks of the namespaces that have their own feed
-    /// ([`DeltaFifo::feed`](crate::DeltaFifo::feed)). The consumer reaches these watermarks when it
-    /// has processed this batch.
+    /// Returns the namespaces whose watermark changes when this batch has been processed. The
+    /// watermark of a namespace is the resource version that the consumer's store has reached for
+    /// this namespace. Empty if the queue has one input for all namespaces, and not one
+    /// [`NamespaceFeed`](crate::NamespaceFeed) per namespace.
     ///
-    /// If there are feeds, [`watermark`](Self::watermark) is the minimum of the watermarks of all
-    /// namespaces. The minimum is empty while a namespace has no watermark.
+    /// If each namespace has its own input, [`watermark`](Self::watermark) is the minimum of the
+    /// watermarks of all namespaces. The minimum is empty while a namespace has no watermark.
     #[must_use]
     pub fn namespaces(&self) -> &[NamespaceProgress] {
         &self.taken.namespaces

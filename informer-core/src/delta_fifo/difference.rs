@@ -87,12 +87,11 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
-    /// Returns the completions that the caller must set now.
     ///
-    /// Usually there are none: the completion of the release is set when the consumer has processed
-    /// the queued changes. If nothing has arrived from the namespace, there is nothing to process,
-    /// and the completion is returned. But if an earlier release of the same namespace has not been
-    /// processed yet, the completion is set at the end of that release, and is not returned.
+    /// Returns the completions that the caller must set. If the release is complete at once,
+    /// because nothing has arrived from the namespace, the list contains the completion of the
+    /// release, [`NamespaceFeed::released`](super::NamespaceFeed::released). Otherwise the list is
+    /// empty, and the queue sets that completion when the consumer has processed the release.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -102,10 +101,11 @@ impl<K: 'static> Shared<K> {
             last.map_or_else(|| missed(None), Delta::Released)
         });
         let mut completed = None;
+        let has_objects = !changes.is_empty();
         let release = |state: &mut State<K>| {
             let is_watched = state.feeds.is_watched(scope.id);
             if is_watched {
-                completed = state.feeds.release(scope.id);
+                completed = state.feeds.release(scope.id, has_objects);
                 state.check_initial_list();
             }
             is_watched && completed.is_none()
@@ -115,7 +115,8 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues a resync for every object in the consumer's store that has no change queued or in
-    /// flight. Skips objects whose initial list is still arriving.
+    /// flight. While the initial list is arriving, queues nothing. If each namespace has its own
+    /// initial list, skips only the namespaces whose initial list is arriving.
     pub(super) fn resync(&self) {
         let Some(known) = self.known.as_deref() else { return };
         if self.state.lock().is_first_list_arriving() {
@@ -175,12 +176,13 @@ impl<K: 'static> Shared<K> {
         unprocessed
     }
 
-    /// Returns the changes that a list causes: a `Replaced` for each new or changed object, then
-    /// the result of `end` for each object that the list lacks.
+    /// Returns the changes that a list causes: a `Replaced` for each new or changed object, then a
+    /// deletion or release for each object that the list lacks. `removal` makes this deletion or
+    /// release from the key and the last known object.
     fn difference(
         &self,
         listed: &Listed<K>,
-        end: impl Fn(&ObjectKey, Option<Cached<K>>) -> Delta<K>,
+        removal: impl Fn(&ObjectKey, Option<Cached<K>>) -> Delta<K>,
     ) -> Vec<Delta<K>> {
         let unprocessed = self.unprocessed();
         let mut missing: Vec<Delta<K>> = Vec::new();
@@ -193,7 +195,7 @@ impl<K: 'static> Shared<K> {
                 }
                 match listed.position(key) {
                     Some(position) => unchanged[position] = is_same(object, &listed.objects()[position]),
-                    None if listed.lacks(key) => missing.push(end(key, Some(object.clone()))),
+                    None if listed.lacks(key) => missing.push(removal(key, Some(object.clone()))),
                     None => {}
                 }
             };
@@ -204,7 +206,7 @@ impl<K: 'static> Shared<K> {
             drop(held);
         }
         let lacked = unprocessed.newest.iter().filter(|last| !last.is_end() && listed.lacks(last.key()));
-        missing.extend(lacked.map(|last| end(last.key(), last.object().cloned())));
+        missing.extend(lacked.map(|last| removal(last.key(), last.object().cloned())));
         let mut changes = Vec::with_capacity(missing.len());
         for (position, object) in listed.objects().iter().enumerate() {
             let counts = listed.position(object.key()) == Some(position);

@@ -1,16 +1,19 @@
 //! [`Feeds`]: the progress of the feeds of a queue. A feed is the input of the queue for one
 //! namespace that has its own source. This code takes no lock and never waits.
 //!
-//! A queue with one source has no feeds. A feed is released when its namespace is no longer
-//! watched. Each feed has its own initial list, its own resource version, and two completions: one
-//! is set when its initial list has been processed, the other when its release has been processed.
-//! Only a batch that empties the queue reports the new resource versions and the releases of feeds,
-//! because only then has the consumer taken all changes up to these versions. The completions are
-//! set when this batch has been processed.
+//! A queue with one source has no feeds. Each feed has its own initial list and its own resource
+//! version. When its namespace is no longer watched, the feed is released: a removal of each object
+//! of the namespace is queued. A feed has two [`Completion`]s, events for which tasks can wait. The
+//! first is set when the initial list has been processed, and the second when the removals have
+//! been processed.
 //!
-//! A namespace that is added again while its release is still queued gets a new feed. The changes
-//! of the new feed are queued after the releases of the old feed. The end of the old feed's release
-//! does not affect the new feed.
+//! Only a batch that leaves no change in the queue reports new resource versions and released
+//! feeds, because only then has the consumer taken all changes up to these versions. The
+//! completions are set when this batch has been processed.
+//!
+//! A namespace that is added again while its removals are still queued gets a new feed. The changes
+//! of the new feed are queued after these removals. When the removals have been processed, only the
+//! old feed ends.
 
 use std::sync::Arc;
 
@@ -39,13 +42,14 @@ struct Feed {
     /// listed.
     is_optional: bool,
     newest: ResourceVersion,
-    /// Whether the next batch that empties the queue must report the feed's resource version or
-    /// release.
+    /// Whether a batch must still report to the consumer that the namespace has a new resource
+    /// version, or that the namespace is no longer watched.
     has_progress: bool,
     synced: Completion,
-    /// The completions to set when the consumer has processed the release of this feed. The first
-    /// belongs to this feed. The others belong to later feeds of the same namespace that were
-    /// released before anything had arrived from them.
+    /// The [`Completion`]s to set when the namespace is no longer watched and the consumer has
+    /// removed the namespace's objects. The first is the completion of this feed. If the namespace
+    /// is added again, it gets another feed. If that feed ends before these objects are removed,
+    /// its completion is added here.
     released: Vec<Completion>,
 }
 
@@ -55,13 +59,15 @@ impl Feed {
     }
 }
 
-/// The two completions of a feed: one for its initial list, and one for its release.
+/// Two events of one namespace for which tasks can wait. The first: the consumer has processed the
+/// initial list. The second: the namespace is no longer watched and the consumer has removed the
+/// namespace's objects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
     /// Set when the feed's initial list has been processed.
     pub(super) synced: Completion,
-    /// Set when the release of the feed, and of all earlier feeds of its namespace, has been
-    /// processed.
+    /// Set when the namespace is no longer watched and the consumer has removed the namespace's
+    /// objects. If the namespace was added several times, this includes all earlier objects.
     pub(super) released: Completion,
 }
 
@@ -72,8 +78,8 @@ impl FeedCompletions {
     }
 }
 
-/// The changes of the feeds that one batch reports to the consumer: new resource versions, and the
-/// releases of namespaces that are no longer watched.
+/// The report of one batch about the namespaces that have their own source: new resource versions,
+/// and namespaces that are no longer watched.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// The minimum of the versions of all watched feeds; `None` if this minimum has been reported
@@ -87,34 +93,36 @@ pub(super) struct Progress {
 pub(super) struct Feeds {
     feeds: Vec<Feed>,
     next: u64,
-    /// Whether the feeds of the queue's initial list are fixed. Feeds that are added afterwards are
-    /// not part of that list.
+    /// Whether [`start`](Self::start) has been called. Namespaces that are added afterwards do not
+    /// belong to the queue's initial list.
     has_started: bool,
     /// The minimum that was reported last: the lowest resource version of all watched feeds. Empty
     /// before the first report.
     announced: ResourceVersion,
-    /// Whether `announced` was revoked: a batch has reported this version, and then an item of the
-    /// batch was requeued.
+    /// Whether the next report must contain a resource version, even if it equals the version that
+    /// was reported last (`announced`). This is the case after an item was requeued: the consumer's
+    /// store has possibly not reached the version `announced`.
     is_revoked: bool,
     has_progress: bool,
     is_finished: bool,
 }
 
 impl Feeds {
-    /// Returns whether there are no feeds. A queue with one source never has feeds.
+    /// Returns whether there are no feeds. A feed is the queue's input for one namespace that has
+    /// its own source.
     pub(super) fn is_empty(&self) -> bool {
         self.feeds.is_empty()
     }
 
-    /// Returns whether the feeds have a change that no batch has reported yet, for example a new
-    /// resource version or a release.
+    /// Returns whether there is a change that no batch has reported yet, for example a new resource
+    /// version of a namespace, or a namespace that is no longer watched.
     #[inline]
     pub(super) fn has_progress(&self) -> bool {
         self.has_progress
     }
 
-    /// Adds the feed of a namespace. If [`end`](Self::end) has been called, the completions of the
-    /// new feed are cancelled at once.
+    /// Adds a feed: the queue's input for one namespace. Returns the feed's ID and two events for
+    /// which tasks can wait. If [`end`](Self::end) has been called, every wait for them fails.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -155,12 +163,14 @@ impl Feeds {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
 
-    /// Returns whether the queue's initial list includes this feed.
+    /// Returns whether the initial list of this feed's namespace is part of the queue's initial
+    /// list.
     pub(super) fn is_initial(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Fixes the set of feeds that the queue's initial list includes: the feeds that exist now.
+    /// Records that all namespaces of the queue's initial list have been added. Namespaces that are
+    /// added later do not belong to that list.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
@@ -173,8 +183,9 @@ impl Feeds {
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's initial list has arrived. Optional feeds can be missing, if at
-    /// least one feed of the queue's initial list has been listed.
+    /// Returns whether the queue's initial list has arrived. That list consists of the initial
+    /// lists of the watched namespaces that were added before [`start`](Self::start). Once one of
+    /// these lists has arrived, those of [optional](Self::make_optional) namespaces can be missing.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
@@ -183,8 +194,7 @@ impl Feeds {
             && (is_complete || missing.all(|feed| feed.is_optional) && self.feeds.iter().any(has_listed))
     }
 
-    /// Ends the queue's initial list. Feeds that have not been listed do not belong to that list
-    /// any more.
+    /// Ends the queue's initial list without the namespaces whose own initial list is not complete.
     pub(super) fn end_initial_list(&mut self) {
         for feed in self.feeds.iter_mut().filter(|feed| feed.is_unlisted()) {
             feed.is_initial = false;
@@ -224,22 +234,25 @@ impl Feeds {
         }
     }
 
-    /// Releases a feed, because its namespace is no longer watched. Returns `None` if the consumer
-    /// must first remove the objects of the namespace, or if there is no such feed.
+    /// Releases a feed, because its namespace is no longer watched. `has_objects` means that the
+    /// queue or the consumer's store has objects of the namespace.
     ///
-    /// If nothing has arrived from the feed, removes the feed at once, and returns the completions
-    /// that the caller must set. The returned list is empty if an earlier feed of the namespace is
-    /// still being released: the completions are then set at the end of that release.
-    pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
+    /// Returns `None` if the consumer must process the release, or if there is no such feed.
+    /// Otherwise removes the feed at once, and returns the completions of the release that the
+    /// caller must set.
+    pub(super) fn release(&mut self, id: FeedId, has_objects: bool) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
         self.has_progress = true;
-        if self.feeds[position].stage != Stage::Awaited {
+        if has_objects || self.feeds[position].stage != Stage::Awaited {
+            // `processed` removes the feed when the consumer has removed the objects.
             let feed = &mut self.feeds[position];
             feed.stage = Stage::Released;
             feed.has_progress = true;
             return None;
         }
+        // If the consumer must still remove the objects of an earlier feed of the namespace, that
+        // feed gets the completion, and the returned list is empty.
         let removed = self.feeds.remove(position);
         let before = self.feeds[..position].iter_mut().rfind(|feed| feed.namespace == removed.namespace);
         let Some(before) = before else { return Some(removed.released) };
@@ -258,8 +271,9 @@ impl Feeds {
         minimum.cloned().unwrap_or_default()
     }
 
-    /// Returns the resource versions and releases of feeds that no batch has reported yet, for a
-    /// batch that empties the queue. They then count as reported.
+    /// Returns the changes that no batch has reported yet, and marks them as reported: new resource
+    /// versions, and namespaces that are no longer watched. Call this for a batch that leaves no
+    /// change in the queue.
     pub(super) fn take_progress(&mut self) -> Progress {
         if !std::mem::take(&mut self.has_progress) {
             return Progress::default();
@@ -277,8 +291,9 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Marks the resource versions and releases of all feeds as not reported, because an item was
-    /// requeued. The next batch that empties the queue reports them again.
+    /// Marks all resource versions, and all namespaces that are no longer watched, as not reported
+    /// to the consumer, because an item was requeued. The next batch that leaves no change in the
+    /// queue reports them again.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
@@ -287,10 +302,11 @@ impl Feeds {
         }
     }
 
-    /// Records that the consumer has processed a batch. `namespaces` contains the resource versions
-    /// and releases that the batch has reported; the released feeds are removed. Returns the
-    /// completions of processed initial lists and releases, which the caller must set while the
-    /// queue is not locked.
+    /// Records that the consumer has processed a batch. `namespaces` is what the batch has
+    /// reported: new resource versions, and namespaces that are no longer watched. Removes the
+    /// feeds of the latter. Returns the completions that the caller must set while the queue is not
+    /// locked. Each means that the initial list of a namespace has been processed, or its objects
+    /// removed.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {

@@ -56,9 +56,9 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The value of `State::arrivals` when the batch was taken, with which `Batch::wait_for_more`
-    /// detects new changes. If the batch left changes in the queue, this is a different number, so
-    /// that `wait_for_more` does not wait.
+    /// `Batch::wait_for_more` waits while `State::arrivals` equals this number. If the batch left
+    /// no changes in the queue, this is the value of `State::arrivals` when the batch was taken.
+    /// Otherwise, it is one less, so that `wait_for_more` does not wait.
     pub(super) arrivals: u64,
 }
 
@@ -67,7 +67,8 @@ pub(super) struct Taken<K> {
 pub(super) struct Processed<K> {
     /// Whether the batch was the last part of the initial list.
     pub(super) completes_initial: bool,
-    /// The completions to set now, of the feeds whose initial list or release has been processed.
+    /// The completions to set now. Tasks wait for them: until the initial list of a namespace has
+    /// been processed, or until the objects of a namespace that is no longer watched are removed.
     pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

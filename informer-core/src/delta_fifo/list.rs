@@ -85,14 +85,18 @@ impl<K> Listed<K> {
     }
 }
 
-/// The initial list to which an arriving list belongs, if it belongs to one.
+/// Whether an arriving list is an initial list. If each namespace has its own source, each
+/// namespace has an initial list, and several of these lists together are the initial list of the
+/// queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The arriving list belongs to the initial list of the queue. Without feeds, it is the whole
-    /// initial list. With feeds, it is the part of one feed.
+    /// The arriving list belongs to the initial list of the queue. If all objects come from one
+    /// source, it is the whole initial list. If each namespace has its own source, it is the list
+    /// of one namespace.
     OfQueue,
-    /// The initial list of a feed, but not a part of the queue's initial list: the feed was added
-    /// after the feeds of the queue's initial list were fixed, or that list ended without it.
+    /// The arriving list is the initial list of a namespace that does not belong to the queue's
+    /// initial list. The namespace was added after `DeltaFifo::start_feeds`, or the queue's initial
+    /// list has ended without this namespace.
     OfFeed,
     /// No initial list: the arriving list is a relist, or its namespace is no longer watched.
     Over,
@@ -103,13 +107,13 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces each unchanged object in `objects` with its existing handle. Returns the unused
-    /// handles, which must be dropped while the queue is not locked.
+    /// Replaces each unchanged object in `objects` by the handle that the queue or the store
+    /// already has. Returns unused handles, which the caller must drop while the queue is not
+    /// locked.
     ///
-    /// If the queue has access to a store and the list is an initial list, queues the new and
-    /// changed objects at once. Otherwise, `replace` queues these objects at the end of the list.
-    /// Note: without a store, `replace` could not detect that an object has already been queued and
-    /// processed, and would queue the object again.
+    /// If the list is an initial list and the queue has access to a store (`known`), queues the new
+    /// and changed objects at once. Otherwise, [`Shared::replace`](super::Shared::replace) queues
+    /// them when the whole list has arrived.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -117,6 +121,8 @@ impl<K: 'static> State<K> {
         known: Option<&dyn KnownObjects<K>>,
     ) -> Vec<Cached<K>> {
         let first = self.first_list(scope);
+        // `Shared::replace` finds the objects that the consumer has processed meanwhile only in the
+        // store. Without a store, it would queue these objects a second time.
         let is_queued = known.is_some() && first != FirstList::Over;
         let mut unused = Vec::new();
         let mut new_keys = 0;
@@ -185,7 +191,9 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Ends a complete list after all of its changes have been queued.
+    /// Call this after all changes of a complete list have been queued. If the list belongs to the
+    /// queue's initial list, marks its queued keys as part of the initial list, and ends the
+    /// initial list if no part of it is missing. Otherwise does nothing.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
@@ -195,8 +203,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the initial list of a queue with one source per namespace, if the lists of all of its
-    /// namespaces have arrived. Namespaces that were made optional can be missing.
+    /// Ends the queue's initial list if
+    /// [`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list) returns `true`. That
+    /// never happens if all objects come from one source.
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

@@ -7,9 +7,12 @@ use crate::{Delta, Deltas};
 
 /// Appends a change to the pending changes of a key. Returns the change that was not kept, if any.
 ///
-/// Of two consecutive deletions, an exact one is kept, or the later one if both are exact. If
-/// neither is exact, the earlier one is kept, unless it has no last known object. Of a deletion and
-/// a release, the deletion is kept; of two releases, the later one.
+/// Of two consecutive changes that remove the object, only one is kept:
+/// - Of two deletions, the later one is kept if it has the final state of the object
+///   ([`Deleted::is_exact`](crate::Deleted::is_exact)), or if the earlier one has no last known
+///   object. Otherwise the earlier one is kept.
+/// - Of a deletion and a release (the namespace is no longer watched), the deletion is kept.
+/// - Of two releases, the later one is kept.
 #[inline(never)] // Otherwise the compiler does not inline the callers.
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {
@@ -26,11 +29,11 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts a change that removes the object (a deletion or release) before newer changes of its
-/// key. Merges consecutive deletions and releases like `append`. Returns a change that was not
-/// kept; `None` if all were kept.
-pub(super) fn prepend<K>(deltas: &mut Deltas<K>, end: Delta<K>) -> Option<Delta<K>> {
-    let newer = std::mem::replace(deltas, smallvec![end]);
+/// Inserts `removal` at the beginning of `deltas`, the newer changes of its key. `removal` is a
+/// deletion, or a release because the object's namespace is no longer watched. Merges consecutive
+/// removals like `append`. Returns a change that was not kept; `None` if all were kept.
+pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<Delta<K>> {
+    let newer = std::mem::replace(deltas, smallvec![removal]);
     let mut superfluous = None;
     for delta in newer {
         superfluous = append(deltas, delta).or(superfluous);

@@ -2,8 +2,9 @@
 //!
 //! The queue holds the unprocessed changes of each key, and returns keys in the order in which they
 //! were queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition,
-//! [`DeltaFifo::pop_batch`] takes all queued changes at once. Without feeds, the consumer's store
-//! equals the state of the server at one resource version after each batch that has a watermark.
+//! [`DeltaFifo::pop_batch`] takes all queued changes at once. A batch can have a resource version,
+//! the [`Batch::watermark`]. If all objects come from one source, the consumer's store equals the
+//! state of the server at this version when the batch has been processed.
 //!
 //! Note: between the pop and the end of processing, a change is in flight: it is neither queued nor
 //! in the store. So the queue keeps the popped batch until the [`Batch`] is dropped, and compares
@@ -69,9 +70,8 @@ pub struct DeltaFifo<K: 'static> {
     shared: Arc<Shared<K>>,
 }
 
-/// The number of queued changes at which a reflector waits. The number is large enough to keep the
-/// consumer busy. It is small compared with the number of objects in a cluster with this many
-/// changes at once.
+/// The number of queued changes at which a reflector waits for the consumer. The number limits the
+/// memory of queued changes, and is large enough to keep the consumer busy.
 const MAX_DELTAS: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
 
 struct Shared<K: 'static> {
@@ -145,8 +145,9 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Cancels the completions of the queue and of its feeds, because no further batch will be
-    /// processed. Every wait for a completion that is not set then ends with an error.
+    /// Ends every wait for [`DeltaFifo::synced`], [`NamespaceFeed::synced`] and
+    /// [`NamespaceFeed::released`] with an error, because no further batch will be processed. Waits
+    /// for events that have already happened are not affected.
     fn cancel_completions(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -163,16 +164,17 @@ impl<K: 'static> Drop for Shared<K> {
 
 impl<K: 'static> DeltaFifo<K> {
     /// Returns an empty queue without access to a store. A list then queues all of its objects,
-    /// except those that an unprocessed change already has in the same version. It deletes only
-    /// objects that have an unprocessed change.
+    /// except those that already have an unprocessed change with the same version. For an object
+    /// that the list lacks, a deletion is queued only if the object has an unprocessed change.
     #[must_use]
     pub fn new() -> Self {
         Self::with_known(None)
     }
 
     /// Returns an empty queue whose consumer stores its objects in `known`. A list then queues only
-    /// the differences from the store and the unprocessed changes. If the list is
-    /// [complete](Replacement::complete), this includes deletions of the objects that it lacks.
+    /// objects that differ from their newest known version: the version in an unprocessed change,
+    /// or else in the store. A [complete](Replacement::complete) list also queues deletions of the
+    /// known objects that the list lacks.
     #[must_use]
     pub fn with_known_objects(known: Arc<dyn KnownObjects<K>>) -> Self {
         Self::with_known(Some(known))
@@ -207,8 +209,9 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.change(|state| state.push(Delta::Deleted(deleted)));
     }
 
-    /// Queues a [`Delta::Sync`] for every known object that has no unprocessed change. Skips
-    /// objects whose initial list is still arriving.
+    /// Queues a [`Delta::Sync`] for every known object that has no unprocessed change. While the
+    /// initial list is arriving, queues nothing. If each namespace has its own initial list, skips
+    /// only the namespaces whose initial list is arriving.
     ///
     /// A resync sends no request to the server. It is for handlers that periodically process all
     /// objects again. Without [known objects](Self::with_known_objects), this method does nothing.
@@ -337,10 +340,11 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// If the queue has access to the [consumer's store](Self::with_known_objects), the objects of
-    /// the initial list are queued as they arrive. The queue is synced when
-    /// [`replace`](Self::replace) has ended the list and the consumer has processed all of its
-    /// objects. Without a store, only `replace` queues objects, so that each object is queued once.
+    /// If the queue has access to the [consumer's store](Self::with_known_objects), queues the
+    /// objects of the initial list as they arrive. Otherwise, and for later lists,
+    /// [`replace`](Self::replace) queues the objects when the whole list has arrived. In both
+    /// cases, `replace` ends the list. The queue is synced when the initial list has ended and the
+    /// consumer has processed all objects of this list.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();

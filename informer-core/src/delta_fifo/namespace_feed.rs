@@ -52,9 +52,10 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Fixes the namespaces of the queue's initial list: the namespaces of the feeds that exist
-    /// now. If there are no feeds, the next batch completes the initial list. The queue is not
-    /// synced before this call.
+    /// Declares that the [feeds](Self::feed) of all namespaces of the queue's initial list have
+    /// been created. Namespaces whose feed is created later do not belong to that list. If there
+    /// are no feeds, the next batch completes the initial list. The queue is not synced before this
+    /// call.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -83,9 +84,9 @@ impl<K: 'static> NamespaceFeed<K> {
         self.completions.synced.clone()
     }
 
-    /// Returns a [`Completion`] that is set when the consumer has processed the
-    /// [release](Self::release) of the namespace. The completion is cancelled if the queue ends
-    /// first: it is closed and empty, or [abandoned](DeltaFifo::abandon).
+    /// Returns a [`Completion`] that is set when [`release`](Self::release) has been called and the
+    /// consumer has removed the objects of the namespace. The completion is cancelled if the queue
+    /// ends first: it is closed and empty, or [abandoned](DeltaFifo::abandon).
     #[must_use]
     pub fn released(&self) -> Completion {
         self.completions.released.clone()

@@ -3,9 +3,10 @@
 /// The progress of the initial list through the queue.
 ///
 /// The list arrives in parts. Its keys are counted while they are queued and while they are in
-/// flight. The batch that takes the last queued key announces the end of the list. This
-/// announcement counts as one more key in flight, so that an empty list completes with a batch,
-/// too.
+/// flight. The batch that takes the last queued key announces the end of the list. If the list ends
+/// when no key is queued, for example because it is empty, the next batch announces the end, even
+/// without items. Until the announcing batch has been processed, the announcement counts as one
+/// more key in flight. The list is complete when its end was announced and the counts are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
     /// No part of the initial list has arrived yet.
@@ -78,10 +79,12 @@ impl Population {
         is_last
     }
 
-    /// Counts a key of the initial list that moved from the batch in flight back to the queue. If
-    /// `is_initial` is `false`, the key does not belong to the initial list, and nothing changes.
-    /// `is_counted` means that the key is already queued and counted, because of a newer change.
-    /// Sets `announces` to `false`, because the batch no longer announces the end of the list.
+    /// Updates the counts after a key moved from the batch in flight back to the queue. Changes
+    /// nothing if `is_initial` is `false`: the key does not belong to the initial list.
+    ///
+    /// Otherwise, the key counts as queued, and no longer as in flight. If `is_counted` is `true`,
+    /// it counts as queued already, because of a newer change, and is not counted twice.
+    /// `announces` becomes `false`: a later batch announces the end of the list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, announces: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {

@@ -45,13 +45,13 @@ pub(super) struct State<K> {
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
     /// The resource version that the consumer's store reaches with the last queued change. `None`
-    /// before the first version, and after a batch that emptied the queue has taken the version.
+    /// before the first version, and when a batch has reported the version to the consumer.
     watermark: Option<ResourceVersion>,
-    /// The last version that `watermark` had. It restores `watermark` if an item of the batch that
-    /// has taken the version is requeued.
+    /// The last value of `watermark` that was not `None`. If an item is requeued, `watermark` gets
+    /// this value again, because a later batch must report the version again.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
-    /// The feeds of namespaces that have their own source. Empty if all objects come from one
+    /// The progress of each namespace that has its own source. Empty if all objects come from one
     /// source.
     pub(super) feeds: Feeds,
     /// Unused deltas, which must be dropped while the queue is not locked, because destructors of
@@ -340,10 +340,8 @@ impl<K: 'static> State<K> {
     /// Requeues one item of the batch in flight. The batch then reports no resource version,
     /// because without this item, the consumer's store does not equal any state of the server.
     ///
-    /// If newer changes of the key are queued, only the item's deletion or release (the namespace
-    /// is no longer watched) is kept, and is queued before the newer changes. The newer changes
-    /// make the other deltas obsolete, but the consumer must receive the removal of the earlier
-    /// object.
+    /// If newer changes of the key are queued, drops the changes of the item, because they are
+    /// obsolete. Keeps only a deletion or release, and queues it before the newer changes.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -359,6 +357,8 @@ impl<K: 'static> State<K> {
             Some(newer) => {
                 let newer = &mut self.items[newer];
                 newer.initial |= initial;
+                // A removal is not obsolete: the newer changes can be those of a new object with
+                // the same key, and the consumer must receive the removal of the earlier object.
                 let mut ends = failed.deltas.iter().rev().filter(|delta| delta.is_end());
                 // If the item has a deletion and a release, the deletion is kept: a deletion must not
                 // become a release.
@@ -369,8 +369,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues the items of a batch that are not in `requeued`. The batch then has no watermark,
-    /// and does not complete the initial list.
+    /// Requeues the items of a batch, except those at the positions in `requeued`. The batch then
+    /// reports no resource version to the consumer, and does not complete the initial list.
     pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);

@@ -107,8 +107,9 @@ where
     }
 }
 
-/// Returns whether the filter accepts the last version of the object that the handler received
-/// before the deletion, or else the last known state; `true` if no version is known.
+/// Returns whether the filter accepts the version of the object that the handler received last
+/// before the deletion. If that version is unknown, the filter gets the last known state. Returns
+/// `true` if that state is unknown, too.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

@@ -118,13 +118,15 @@ pub type InNamespace<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send +
 /// A stream of the parts of a list, as they arrive.
 pub type ListStream<K> = BoxStream<'static, Result<ListPart<K>, ListWatchError>>;
 
-/// A stream of non-empty batches of watch events, as they arrive.
+/// A stream of batches of watch events, as they arrive. An empty batch shows that bytes have
+/// arrived, but no complete event.
 pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, ListWatchError>>;
 
 /// A part of a list.
 #[derive(Debug)]
 pub enum ListPart<K> {
-    /// Some items of the list, in order. An item that can't be decoded is a [`RejectedObject`].
+    /// Some items of the list, in order. An item that can't be decoded is a [`RejectedObject`]. A
+    /// part without items shows that bytes have arrived, but no complete item.
     Items(Vec<Result<OwnedObject<K>, RejectedObject>>),
     /// The end of the list, or of a page of the list.
     End(ListEnd),

@@ -5,17 +5,19 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{AnyObject, Event, EventBatch};
 
-/// The events of one transaction of the store, or the coalesced events of several.
+/// The events of one transaction of the store, or the coalesced events of several transactions.
 ///
-/// The handles to encoded objects are closed: they must be opened before they can be dereferenced.
-/// So the batch also has the same events with open handles, for handlers that neither read nor keep
-/// encoded objects. Opening the handles once for each of a hundred handlers would be the largest
-/// cost of an event. Handlers that use the objects open handles of their own, so that the decoded
-/// objects are not in memory as long as the batch.
+/// A handler receives only handles that can be dereferenced. A stored handle to an encoded object
+/// (an object that is stored as bytes) is closed: it must be opened first, and the open handle
+/// keeps the object once it has been decoded. Opening the handles again for each of a hundred
+/// handlers would be the largest cost of an event. So the handlers that have not read or kept an
+/// encoded object share one copy of each event, with open handles. The other handlers open handles
+/// of their own, so that the decoded objects can be freed before the batch.
 pub(super) struct Batch<K> {
     batch: EventBatch<K>,
-    /// The events with open handles, which can be dereferenced. The handles of an event are opened
-    /// for the first handler that gets to the event, because a batch can contain a whole list.
+    /// A copy of each event, whose handles can be dereferenced even if they belong to encoded
+    /// objects. A copy is made when the first handler needs it. A batch can contain a whole list,
+    /// so copying all events at once would take long.
     open: OnceLock<Box<[OnceLock<Event<K>>]>>,
 }
 
@@ -28,8 +30,9 @@ impl<K> Batch<K> {
 }
 
 impl Batch<AnyObject> {
-    /// Returns the event with the index `at`. Its handles can be dereferenced, and all callers
-    /// share them.
+    /// Returns the event with the index `at` in a form that a handler can read: handles to encoded
+    /// objects have been opened, so they can be dereferenced. All callers get the same copy of the
+    /// event.
     pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
         let events = &self.batch.events;
         let open = self.open.get_or_init(|| events.iter().map(|_| OnceLock::new()).collect());

@@ -17,17 +17,19 @@ pub(super) struct Coalesced<K> {
     /// The pending change of each key, in order. `None` is a hole: an object was added, and deleted
     /// or released, before the handler received either event.
     entries: VecDeque<Option<NetChange<K>>>,
-    /// The place of each key's entry: the entry with the place `p` is `entries[p - taken]`.
+    /// The number of each key's entry. The entry with the number `n` is `entries[n - taken]`. So
+    /// numbers stay the same when entries are taken from the front of `entries`.
     index: HashTable<usize>,
-    /// The number of entries that have been taken from the front of `entries` since
-    /// [`remove_holes`](Self::remove_holes) last renumbered the places.
+    /// The number of entries that have been taken from the front of `entries`. A number in `index`
+    /// minus `taken` is a position in `entries`, so `index` need not change when an entry is taken
+    /// from the front. [`remove_holes`](Self::remove_holes) resets `taken` to zero.
     taken: usize,
     /// Whether a pending update keeps the object that the handler received last as its old object. If
     /// `false`, the update has the new object in both places, so that the last received object can be
     /// freed.
     keeps_old: bool,
-    /// The place of the first entry after the initial list. `None` before the list has ended, and
-    /// after the handler has taken the whole list.
+    /// The end of the initial list: the first `initial_end - taken` elements of `entries` belong to
+    /// the list. `None` before the list has ended, and after the handler has taken the whole list.
     initial_end: Option<usize>,
     len: usize,
 }
@@ -101,9 +103,9 @@ impl<K> Coalesced<K> {
         self.entries.retain(Option::is_some);
         self.index.clear();
         self.taken = 0;
-        let hash = |place: &usize| self.entries[*place].as_ref().map_or(0, NetChange::key_hash);
-        for place in 0..self.entries.len() {
-            self.index.insert_unique(hash(&place), place, hash);
+        let hash = |number: &usize| self.entries[*number].as_ref().map_or(0, NetChange::key_hash);
+        for number in 0..self.entries.len() {
+            self.index.insert_unique(hash(&number), number, hash);
         }
     }
 
@@ -130,10 +132,10 @@ impl<K> Coalesced<K> {
         while events.len() < limit
             && let Some(front) = self.entries.pop_front()
         {
-            let place = self.taken;
+            let number = self.taken;
             self.taken += 1;
             if let Some(change) = front {
-                if let Ok(entry) = self.index.find_entry(change.key_hash(), |&other| other == place) {
+                if let Ok(entry) = self.index.find_entry(change.key_hash(), |&other| other == number) {
                     entry.remove();
                 }
                 self.len -= 1;
@@ -143,8 +145,8 @@ impl<K> Coalesced<K> {
         events
     }
 
-    /// Returns all events, in order. If the initial list ends with one of these events, the batch
-    /// completes it.
+    /// Returns all pending events, in order. The batch has `completes_initial_list` set if the end
+    /// of the initial list is pending, too.
     pub(super) fn into_batch(self) -> EventBatch<K> {
         let mut events = Vec::with_capacity(self.len);
         self.entries.into_iter().flatten().for_each(|change| change.into_events(&mut events));
@@ -152,7 +154,9 @@ impl<K> Coalesced<K> {
     }
 }
 
-/// Finds the place of a key's entry, for lookup or insertion.
+/// Looks up `key` in the hash table `index`. If `key` is missing, the result is vacant, and the
+/// caller can insert the number of the key's new entry. That number minus `taken` is a position in
+/// `entries`.
 fn entry<'a, K>(
     entries: &VecDeque<Option<NetChange<K>>>,
     index: &'a mut HashTable<usize>,
@@ -161,8 +165,8 @@ fn entry<'a, K>(
 ) -> Entry<'a, usize> {
     index.entry(
         key.hash_value(),
-        |&place| entries[place - taken].as_ref().is_some_and(|own| own.key() == key),
-        |&place| entries[place - taken].as_ref().map_or(0, NetChange::key_hash),
+        |&number| entries[number - taken].as_ref().is_some_and(|own| own.key() == key),
+        |&number| entries[number - taken].as_ref().map_or(0, NetChange::key_hash),
     )
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Cursor<K> {
     replay: Option<Replay<K>>,
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
-    /// The number of events of the first of `batches` that the cursor has returned already.
+    /// The index of the next event in the first batch of `batches`.
     position: usize,
     skips_resyncs: bool,
 }
@@ -41,8 +41,8 @@ impl<K> Cursor<K> {
         Self { replay, replay_completes, batches, position: 0, skips_resyncs: false }
     }
 
-    /// Returns a cursor over events of a shared backlog, with the resyncs if `wants_resyncs` is
-    /// `true`.
+    /// Returns a cursor over events from a shared backlog. If `wants_resyncs` is `false`, the
+    /// cursor skips the resyncs among these events, which were due only for other handlers.
     pub(super) fn of_backlog(events: SharedBatch<K>, wants_resyncs: bool) -> Self {
         Self { skips_resyncs: !wants_resyncs, ..Self::new(None, false, VecDeque::from([events])) }
     }

@@ -28,8 +28,8 @@ const MAX_CALLS_IN_A_ROW: usize = 128;
 /// uses the same duration.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// The number of waiting events above which slow calls are logged even if the handler has no
-/// threshold for coalescing.
+/// A slow call is logged if more than this number of events is waiting for the handler, or if the
+/// handler's events are already being coalesced.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
@@ -50,9 +50,9 @@ struct HandlerTask {
     listener: ListenerGuard,
     /// Whether events of shared batches can contain encoded objects.
     has_encoded: Arc<AtomicBool>,
-    /// Whether the handler, or another handler during a call of this one, has read or kept the
-    /// encoded object of an event. From then on, this handler opens its own handles to encoded
-    /// objects, and does not use the handles that all handlers share.
+    /// Whether this handler has possibly read or kept an encoded object (an object that is stored
+    /// as bytes). If `true`, this handler gets its own handles to encoded objects, and not the
+    /// handles that other handlers share.
     uses_objects: bool,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. The number is not reset when
@@ -66,10 +66,12 @@ struct HandlerTask {
 /// An event whose handles can be dereferenced, even if its objects are stored encoded.
 enum Opened<'a> {
     NotNeeded(&'a Event<AnyObject>),
-    /// The event of the batch with open handles, which all handlers share.
+    /// A copy of the event that handlers share. Its handles can be dereferenced, even if the
+    /// objects are stored encoded (as bytes).
     ByAll(&'a Event<AnyObject>),
-    /// A copy of the event, with open handles for this handler only. So an object that the handler
-    /// decodes can be freed before the batch.
+    /// A copy of the event for this handler only, with handles that can be dereferenced. If the
+    /// handler reads an object that is stored encoded (as bytes), the decoded object can be freed
+    /// with this copy. So it does not stay in memory as long as the batch.
     ByHandler(Event<AnyObject>),
 }
 
@@ -163,6 +165,8 @@ impl HandlerTask {
                 Ok(Some(call)) => self.finish(call).await,
                 Err(payload) => Called::Panicked(panic_message(payload)),
             };
+            // If `opened` is shared, it can also be in use because of another handler. The only
+            // effect is that this handler gets its own handles without need.
             self.uses_objects |= opened.is_in_use();
             match called {
                 Called::Returned => self.listener.count_delivered(),
@@ -187,8 +191,10 @@ impl HandlerTask {
         self.end_burst();
     }
 
-    /// Returns an event of a batch with handles that can be dereferenced. The handles are shared by
-    /// all handlers, or new ones for this handler.
+    /// Returns the event with the index `at` in a form that the handler can read: handles to
+    /// encoded objects (objects that are stored as bytes) are open, so they can be dereferenced.
+    /// The result is the event itself if all its handles can be dereferenced, a copy that handlers
+    /// share, or a copy for this handler only.
     fn open<'a>(&self, batch: &'a SharedBatch<AnyObject>, at: usize) -> Opened<'a> {
         let event = &batch.events[at];
         let is_shared = Arc::strong_count(batch) > 1;

@@ -86,13 +86,15 @@ impl<K> Inbox<K> {
         self.replay.is_none() && self.batches.is_empty() && !self.is_behind()
     }
 
-    /// Returns the number of waiting events, without the objects of the replay.
+    /// Returns the number of waiting events. Objects that existed when the handler was added do not
+    /// count, even if they are still waiting.
     pub(super) fn len(&self) -> usize {
         self.queued
     }
 
-    /// Takes the next events of the inbox. Returns the events and their number, which is 0 for the
-    /// objects of the replay; `None` if there are no events.
+    /// Takes the next events of the inbox. Returns the events and their number; `None` if there are
+    /// no events. The objects that existed when the handler was added are returned first, with the
+    /// number 0, because they do not count as waiting events.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

@@ -69,13 +69,14 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
 
-    /// Adds `batch` to the inbox; for a slow handler, adds `for_backlog` to the shared backlog
-    /// instead. Does nothing if the mailbox is closed, or if the batch has no events and does not end
-    /// the initial list. Returns the consumer's waker if the consumer sleeps, and whether the shared
-    /// backlog was used.
+    /// Adds a published batch for this handler. If the handler keeps up, adds `batch` to the inbox.
+    /// If the handler is slow, adds `for_backlog` to the backlog that slow handlers share.
+    /// `for_backlog` is the same batch, but has resyncs if these are due for any handler. A slow
+    /// handler receives these resyncs only if `wants_resyncs` is `true`.
     ///
-    /// All slow handlers share `for_backlog`; a handler receives the resyncs of that batch only if
-    /// `wants_resyncs` is `true`. The cost of a push does not depend on the handler's lag.
+    /// Does nothing if the mailbox is closed, or if `batch` has no events and does not end the
+    /// initial list. Returns the consumer's waker if the consumer sleeps, and whether the shared
+    /// backlog was used. The cost of a push does not depend on the handler's lag.
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -134,7 +135,8 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// Takes the next events of the shared backlog. Returns `None` if the caller must try again.
+    /// Takes the handler's next events from the shared backlog. Returns `None` if the mailbox has
+    /// been closed meanwhile, or if a batch must be coalesced first. The caller then tries again.
     fn take_shared(&self) -> Option<Cursor<K>> {
         let mut garbage = Garbage::none();
         let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
@@ -154,9 +156,10 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the handler's next events from the sections of the shared backlog. Returns a cursor
-    /// over the events, and whether the handler has taken a whole section. Returns `None` if the
-    /// caller must try again.
+    /// Takes the handler's next events from the sections of the shared backlog. A section has the
+    /// coalesced events of consecutive batches. Returns a cursor over the events, and whether the
+    /// handler has taken all events of a section. Returns `None` if the mailbox has been closed
+    /// meanwhile, or if a batch must be coalesced first. The caller then tries again.
     fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;

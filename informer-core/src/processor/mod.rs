@@ -3,10 +3,11 @@
 //! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here, all handlers share one
 //! reference-counted batch, and the events of slow handlers are coalesced per key.
 //!
-//! Lock order: the store's write lock (held by the caller of [`SharedProcessor::publish`]), the
-//! registry of handlers, the locks that the caller's `commit` or `snapshot` takes, then a
-//! listener's resync clock or mailbox. No handler, waker or destructor of a handler or object runs
-//! under these locks.
+//! Lock order: first the store's write lock, which the caller of [`SharedProcessor::publish`]
+//! holds, and then the registry of handlers. Then the locks that the caller's functions take:
+//! `commit` of `publish`, or `snapshot` of [`SharedProcessor::add_handler`]. Last a lock of one
+//! handler: of its mailbox, which has its waiting events, or of the time of its next resync. No
+//! handler, waker or destructor of a handler or object runs under these locks.
 
 mod batch;
 mod coalesce;
@@ -169,9 +170,9 @@ impl<K> SharedProcessor<K> {
         self.shared.handlers()
     }
 
-    /// Marks the handlers whose resync is due now, and returns whether a handler is due. Until the
-    /// next check, resyncs are for the marked handlers, and for handlers with a resync period that
-    /// are added meanwhile.
+    /// Checks which handlers' resyncs are due now, and returns whether any is due. The resyncs that
+    /// are published until the next check go only to these handlers, and to handlers with a resync
+    /// period that are added meanwhile, even though their period is not over.
     #[doc(alias = "shouldResync")]
     #[must_use]
     pub fn check_resync(&self) -> bool {

@@ -1,9 +1,10 @@
 //! [`NetChange`]: the pending change of one key, from the last object that a handler received to
 //! the current object.
 //!
-//! It upholds invariants I1 and I4 for slow handlers: the order of states, and the order of adds,
-//! updates and deletes. Objects that the handler will not receive any more are returned to the
-//! caller, which drops them while no lock is held.
+//! Slow handlers skip states, but never receive an older state after a newer one (invariant I1).
+//! For each key, they receive an add, then updates, then a delete or a release (invariant I4).
+//! Objects that the handler will not receive any more are returned to the caller, which drops them
+//! while no lock is held.
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 

@@ -10,19 +10,20 @@ pub struct HandlerOptions {
     pub name: Option<String>,
     /// The resync period of the handler. Default: [`Resync::Default`].
     pub resync: Resync,
-    /// If this number of events or more is waiting, new events are coalesced per key. The event of
-    /// the current call counts as waiting. Default: 1,024. Zero means one. With `None`, events are
-    /// never coalesced, and memory is unbounded.
+    /// If this number of events or more is waiting, new events are coalesced per key. The event
+    /// that the handler is processing counts as waiting. Default: 1,024. Zero means one. With
+    /// `None`, events are never coalesced, and memory is unbounded.
     ///
     /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
     /// number of waiting events of a single slow handler is at most the sum of the threshold, one
     /// batch, and one event per key (two for an object that was deleted and added again). Slow
-    /// handlers share their coalesced events. Each additional slow handler adds at most the same
-    /// number per key: if it has fallen behind at another batch, its coalesced events begin at that
-    /// batch, so they are stored separately.
+    /// handlers share their coalesced events. A handler that becomes slow later needs only the
+    /// later events, so these are coalesced separately from the earlier events. So each additional
+    /// slow handler adds at most one coalesced event per key (or two, as above).
     pub threshold: Option<usize>,
-    /// Whether the new object also replaces the old object of a coalesced update. Default: `false`;
-    /// the old object is then the last version that the handler received.
+    /// Whether a coalesced update has its new object also as its old object, and so does not keep
+    /// the previous version in memory. Default: `false`; the old object is then the last version
+    /// that the handler received.
     ///
     /// By default, a waiting update keeps the old object in memory, often as the only user of that
     /// object. If every object changes while a handler is blocked, memory contains two versions of
@@ -49,10 +50,11 @@ pub enum Resync {
     /// period, and to at least one second. Zero means never.
     ///
     /// The check period is fixed when the informer starts: it is the shortest of the informer's
-    /// default period and the periods that handlers have requested until then. If a handler that is
-    /// added later requests a shorter period, its period is the check period; without a check
-    /// period, it gets no resyncs. Both cases are logged. These are client-go's rules, except one:
-    /// in client-go, no handler gets resyncs if the informer has no default period.
+    /// default period and the periods that handlers have requested until then. A handler that is
+    /// added later cannot get a shorter period: if it requests one, it gets the check period. If
+    /// there is no check period, the handler gets no resyncs. Both cases are logged. These are
+    /// client-go's rules, except one: in client-go, no handler gets resyncs if the informer has no
+    /// default period.
     Every(Duration),
 }
 

@@ -28,7 +28,8 @@ pub struct PublishGuard {
     /// Whether the resync of any handler is due.
     any_wants_resyncs: bool,
     backlogs: Backlogs<AnyObject>,
-    /// Whether the batch has been added to a shared backlog.
+    /// Whether the batch has been added to a backlog that slow handlers share, because at least one
+    /// handler is slow.
     is_shared: bool,
 }
 
@@ -56,7 +57,8 @@ impl PublishGuard {
         self.any_wants_resyncs = any_wants_resyncs;
     }
 
-    /// Adds the batch to the mailbox of one handler, with the resyncs if `wants_resyncs` is `true`.
+    /// Adds the batch to the mailbox of one handler. The handler receives the resyncs of the batch
+    /// only if `wants_resyncs` is `true`.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
@@ -71,7 +73,8 @@ impl PublishGuard {
         self.is_shared |= is_shared;
     }
 
-    /// Ends the publication, after the batch has been added to every mailbox.
+    /// Records that the batch has been added to the mailbox of every handler. Must be called after
+    /// the last [`push_to`](Self::push_to).
     pub(super) fn finish(&self) {
         if self.is_shared {
             self.backlogs.finish();

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether the handler receives resyncs until the next check of the resync periods. Before its
-    /// first check, a handler with a period receives them.
+    /// Whether the handler receives the resyncs that are published now. Each [`check`](Self::check)
+    /// sets this to `true` if the handler's resync is due, and otherwise to `false`. Before the
+    /// first check, `true` for a handler with a resync period.
     syncing: bool,
 }
 
@@ -36,10 +37,9 @@ impl ResyncClock {
         self.period
     }
 
-    /// Returns whether the handler was due at the last check of the resync periods. A handler that
-    /// was due receives the resyncs until the next check. Before its first check, a handler with a
-    /// period counts as due. The name of this function is client-go's and has nothing to do with
-    /// the initial sync.
+    /// Returns whether the handler receives the resyncs that are published now: its resync was due
+    /// at the last [`check`](Self::check), or it has a resync period and was not checked yet. The
+    /// name of this function is client-go's and has nothing to do with the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }
@@ -60,8 +60,9 @@ impl ResyncClock {
         });
     }
 
-    /// Starts the next period if the current one is over. Returns whether the handler receives
-    /// resyncs until the next check.
+    /// Returns whether the current period is over, so that a resync is due. If it is over, starts
+    /// the next period, and the handler receives the resyncs that are published until the next
+    /// check.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);
         if let Some(period) = due {

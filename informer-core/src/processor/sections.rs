@@ -15,18 +15,20 @@ use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
 
-/// The maximum number of events that the only reader of a section takes at once. If the last entry
-/// becomes two events, the reader takes one event more.
+/// The maximum number of events that a handler takes at once from coalesced events that no other
+/// handler needs. One event more is possible: an object that was removed and added again has two
+/// events, which are taken together.
 const PIECE: usize = 64;
 
-/// The coalesced events of one shared backlog, divided into sections, which are in order.
+/// The events of one shared backlog, in sections. A section has the coalesced events of consecutive
+/// batches, and the sections are in the order of their batches.
 pub(super) struct Sections<K> {
     sections: VecDeque<Section<K>>,
     keeps_old: bool,
 }
 
-/// The coalesced events of consecutive batches. The backlog of a handler can begin with the first
-/// of these batches, but not with a later one.
+/// The coalesced events of consecutive batches. Coalesced batches cannot be separated again, so no
+/// handler can begin to take events at a later batch than the first.
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
@@ -40,21 +42,22 @@ enum Content<K> {
     /// sealed, no later events are merged into it.
     Sealed {
         events: SharedBatch<K>,
-        /// The number of keys that had an entry when the section was sealed. `events` can be
-        /// longer, because one entry can become two events.
+        /// The number of keys with events. `events` can be longer, because an object that was
+        /// removed and added again has two events.
         len: usize,
         resyncs: usize,
     },
 }
 
-/// Events that a handler has taken from a section.
+/// Coalesced events that a handler has taken from a shared backlog.
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
     /// The number of resyncs in these events.
     pub(super) resyncs: usize,
     /// The number of events that were merged into these events.
     pub(super) merged: u64,
-    /// Whether the handler has taken the whole section.
+    /// Whether the handler has now taken all events of the section. A section has the coalesced
+    /// events of consecutive batches.
     pub(super) is_whole: bool,
 }
 
@@ -63,8 +66,9 @@ impl<K> Sections<K> {
         Self { sections: VecDeque::new(), keeps_old }
     }
 
-    /// Adds the events of a batch to the last section, or to a new section if `starts_section` is
-    /// `true` or the last section is sealed.
+    /// Merges the events of a batch into the last section, which has the coalesced events of the
+    /// batches before. Adds a new section if `starts_section` is `true`, if there is no section, or
+    /// if the last section is sealed: its events are fixed, because handlers share them.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -90,12 +94,15 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Takes the next events of a handler whose backlog begins with the section at `start`. Returns
-    /// `None` if there is no such section.
+    /// Takes the next events of a handler from the section that begins with the batch `start`. A
+    /// section has the coalesced events of consecutive batches. Returns `None` if no section begins
+    /// there.
     ///
-    /// If the section is sealed, the handler takes the whole section. Otherwise no other handler
-    /// needs the section: the handler takes up to `limit` events, but at most [`PIECE`], or one
-    /// more. Later events can still be merged into the remaining events.
+    /// If several handlers need the section, it must have been [sealed](Self::seal), and the
+    /// handler takes all its events. Otherwise the handler takes up to `limit` events, but at most
+    /// [`PIECE`], and later events can still be merged into the remaining events. One event more is
+    /// possible: an object that was removed and added again has two events, which are taken
+    /// together.
     pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
@@ -142,7 +149,8 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the sequence number of the first batch of each section.
+    /// Returns the sequence number of the first batch of each section. A section has the coalesced
+    /// events of consecutive batches, and a batch has the events of one transaction.
     pub(super) fn starts(&self) -> impl Iterator<Item = Sequence> {
         self.sections.iter().map(|section| section.start)
     }

@@ -25,8 +25,9 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether an encoded object has been published. If not, the handles in events need not be
-    /// opened before a handler can dereference them.
+    /// Whether an encoded object (an object that is stored as bytes) has been published so far. As
+    /// long as this is `false`, events need no check for encoded objects before a handler reads
+    /// them.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
@@ -282,9 +283,9 @@ fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Durati
     match period {
         Some(period) if requested < period => tracing::warn!(
             %handler, ?requested, ?period,
-            "handler gets resyncs less often than requested: the period is at least one second, and at least the \
-             shortest period requested before the informer started; request at least one second, and add the handler \
-             before the start"
+            "handler gets resyncs less often than requested: the minimum period is one second; after the informer's \
+             start, the minimum is the shortest of the periods of the informer and its handlers at the start; request \
+             at least one second, and add the handler before the start"
         ),
         None if !requested.is_zero() => tracing::warn!(
             %handler, ?requested,

@@ -22,7 +22,8 @@ mod tests;
 /// The sequence number of a batch in a shared backlog.
 pub(super) type Sequence = u64;
 
-/// Two shared backlogs: one that keeps old objects, and one for handlers that drop old objects.
+/// The coalesced events that slow handlers share: one backlog whose updates keep the old and the
+/// new object, and one whose updates keep only the new object.
 pub(super) struct Backlogs<K> {
     keeping_old: Arc<SharedBacklog<K>>,
     dropping_old: Arc<SharedBacklog<K>>,
@@ -35,22 +36,22 @@ pub(super) struct SharedBacklog<K> {
     sections: Mutex<Sections<K>>,
 }
 
-/// The part of the shared backlog that a slow handler has not taken.
+/// The part of the shared backlog that a slow handler has not taken: a range of batches.
 pub(super) struct SharedPart {
-    /// The sequence number of the first batch of the section from which the handler takes its next
-    /// events. A section has the coalesced events of consecutive batches.
+    /// The start of the part: the sequence number of its first batch.
     from: Sequence,
     /// The exclusive end of the part: one more than the sequence number of the last batch that was
     /// published for the handler.
     to: Sequence,
-    /// The handler receives the resyncs of sections that begin before the batch with this number. A
-    /// section can also have later resyncs, which were due only for other handlers.
+    /// The exclusive end of the batches with resyncs that were due for this handler. A section (the
+    /// coalesced events of consecutive batches) can begin before this number, and also contain
+    /// later batches. The handler then receives all resyncs of the section, even those that were
+    /// due only for other handlers.
     resyncs_end: Sequence,
 }
 
 impl SharedPart {
-    /// Returns the sequence number of the first batch of the section from which the handler takes
-    /// its next events.
+    /// Returns the sequence number of the first batch of this part of the shared backlog.
     pub(super) fn start(&self) -> Sequence {
         self.from
     }
@@ -64,40 +65,44 @@ struct Staged<K> {
     has_next: bool,
     /// The batches that have not been coalesced yet.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
-    /// For each batch, the number of handlers whose part of the backlog begins with it.
+    /// For each batch, the number of handlers whose untaken batches begin with it.
     readers: BTreeMap<Sequence, usize>,
-    /// Whether `tidy` must run, because it may be possible to remove a section, or to merge a
-    /// section into the section before it.
+    /// Whether [`SharedBacklog::tidy`] must run: it removes coalesced events that no handler needs,
+    /// and merges coalesced events that need not be separate.
     is_untidy: bool,
 }
 
 impl<K> Staged<K> {
-    /// Returns whether a section of coalesced events must begin with the batch `start`, because the
-    /// part of a handler begins there, or can still begin there while the batch is being published.
+    /// Returns whether a handler needs, or can still need, the events from the batch `start` on,
+    /// but no earlier events. If so, the batch must not be merged with the batches before it.
     fn is_boundary(&self, start: Sequence) -> bool {
+        // Until the publication of the batch `next` ends, `push` can add this batch for another
+        // handler, as the first batch that the handler needs.
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the sequence number of the first batch that a handler needs, but at most `next`: a
-    /// handler can still fall behind at the batch that is being published, and then needs it.
+    /// Returns the sequence number of the first batch that a handler needs, or can still need. The
+    /// batches before it can be removed.
     fn first_needed(&self) -> Sequence {
+        // The batch `next` is kept: see `is_boundary`.
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns whether only one handler needs the section that begins with the batch `start`.
+    /// Returns whether exactly one handler needs the coalesced events whose first batch is `start`.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
     }
 
-    /// Returns the sequence number of the first batch whose events are not in any section.
+    /// Returns the sequence number of the first batch that has not been coalesced. If all batches
+    /// have been coalesced, returns the number of the batch that will be published next.
     fn first_uncoalesced(&self) -> Sequence {
         let next = self.next + u64::from(self.has_next);
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
     }
 
-    /// Returns whether there are batches to coalesce, or sections that [`SharedBacklog::tidy`] may
-    /// have to remove or merge.
+    /// Returns whether there are batches to coalesce, or coalesced events that
+    /// [`SharedBacklog::tidy`] may have to remove, or to merge with others.
     fn needs_work(&self) -> bool {
         self.is_untidy || !self.batches.is_empty()
     }
@@ -122,8 +127,10 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Removes the first section from the part of a handler. `next` is the start of the section
-    /// after it; `None` if there is none. Returns whether the part still has batches.
+    /// Moves the start of `part` to the batch `next`, because the handler has taken all earlier
+    /// events. `part` is the range of batches that the handler has not taken. If `next` is `None`,
+    /// moves the start to the first batch that has not been coalesced. Returns whether batches are
+    /// left in `part`.
     fn advance(&mut self, part: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(part.from);
         part.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -176,9 +183,9 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Adds the current batch to the part of a handler. Also adds the batch to the backlog, unless
-    /// the batch is there already because of another handler. If the handler has just fallen
-    /// behind, `part` is `None`.
+    /// Adds the batch that is being published to `part`, the range of batches that a slow handler
+    /// has not taken. `part` is `None` if the handler has become slow at this batch. Also adds the
+    /// batch to the backlog, unless the batch has already been added for another handler.
     pub(super) fn push(&self, batch: &SharedBatch<K>, part: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
@@ -193,7 +200,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Ends the publication of the current batch.
+    /// Records that the current batch has been pushed for all handlers that need it. The next
+    /// [`push`](Self::push) is then for a new batch.
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
         if std::mem::take(&mut staged.has_next) {
@@ -206,8 +214,9 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Locks the sections, and calls `f` with them. Then coalesces the batches that were published
-    /// meanwhile.
+    /// Locks the sections, which have the coalesced events of this backlog, and calls `f` with
+    /// them. After releasing the lock, coalesces the batches that were published while the lock was
+    /// held, because their publishers could not do so.
     pub(super) fn with_sections<R>(
         &self,
         garbage: &mut Garbage<K>,
@@ -222,8 +231,9 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section that begins at `from` if several handlers need it, so that all of them
-    /// take the same events.
+    /// Seals the section that begins with the batch `from`, if several handlers can need it: later
+    /// events are then not merged into it, so all of these handlers take the same events. A section
+    /// has the coalesced events of consecutive batches.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.
@@ -233,9 +243,12 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Takes the next events of a handler. Returns the events, and whether the handler wants the
-    /// resyncs among them. Returns `None` if the handler has no part of the backlog, or if the
-    /// backlog must be coalesced first. Sets `part` to `None` if the handler has taken its whole
-    /// part. [`seal`](Self::seal) must be called before, and [`tidy`](Self::tidy) after.
+    /// resyncs among them. `part` is the range of batches that the handler has not taken, and
+    /// becomes `None` if the handler has then taken all batches. Returns `None` if `part` is
+    /// `None`, or if the first batch of `part` has not been coalesced.
+    ///
+    /// [`seal`](Self::seal) must be called before. [`tidy`](Self::tidy) must be called after if
+    /// [`TakenEvents::is_whole`] is `true`.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
@@ -251,7 +264,8 @@ impl<K> SharedBacklog<K> {
         Some((taken, wants_resyncs))
     }
 
-    /// Counts the events of a handler's part, and the events that have been merged into them.
+    /// Counts the events of `part`, the range of batches that a handler has not taken. Also counts
+    /// the events that have been merged into these events.
     pub(super) fn count(&self, sections: &Sections<K>, part: &SharedPart) -> (usize, u64) {
         let (events, merged) = sections.count(part.from, part.to);
         let staged = self.staged.lock();
@@ -259,7 +273,8 @@ impl<K> SharedBacklog<K> {
         (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
     }
 
-    /// Removes a handler's part from the backlog, because the handler has been removed.
+    /// Ends the use of the backlog by a handler that has been removed. `part` is the range of
+    /// batches that the handler has not taken.
     pub(super) fn remove(&self, part: &SharedPart, garbage: &mut Garbage<K>) {
         {
             let mut staged = self.staged.lock();
@@ -269,8 +284,9 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Coalesces the published batches, and removes sections that no handler needs. If another
-    /// thread has locked the sections, returns at once, and that thread does this work.
+    /// Coalesces the published batches, and removes coalesced events that no handler needs. If
+    /// another thread has locked the coalesced events, returns at once, and that thread does this
+    /// work.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // A thread that has the sections checks `needs_work` again after it has released them.
         while self.staged.lock().needs_work()
@@ -298,7 +314,9 @@ impl<K> SharedBacklog<K> {
         self.tidy(sections, garbage);
     }
 
-    /// Removes the sections that no handler needs, and merges sections that need not be separate.
+    /// Removes the sections that no handler needs. A section has the coalesced events of
+    /// consecutive batches. Then merges each section into the section before it, unless a handler
+    /// can need the later section without the earlier one.
     pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         let (first, unneeded) = {
             let mut staged = self.staged.lock();

@@ -12,21 +12,22 @@ use tokio::time::Instant;
 /// The maximum number of calls whose duration is measured together, as a group.
 const MAX_GROUP: u32 = 16;
 
-/// If the calls of a group took at most this time on average, the next group can be larger.
+/// If a call of the handler takes at most this time on average, the next measurement can cover more
+/// calls.
 const QUICK: Duration = Duration::from_micros(1);
 
 /// Measures the duration of the calls of one handler.
 pub(super) struct Stopwatch {
     began: Instant,
-    /// The number of calls after which the current group ends.
-    group: u32,
-    /// The number of calls of the current group that have ended.
+    /// The number of consecutive calls of the handler that are measured together, as one group.
+    group_size: u32,
+    /// The number of calls of the handler that have ended since the current measurement began.
     calls: u32,
 }
 
 impl Stopwatch {
     pub(super) fn new() -> Self {
-        Self { began: Instant::now(), group: 1, calls: 0 }
+        Self { began: Instant::now(), group_size: 1, calls: 0 }
     }
 
     /// Begins a group of calls now, so that the time since the last call is not measured.
@@ -39,7 +40,7 @@ impl Stopwatch {
     /// current group of calls if this call is the last of the group.
     pub(super) fn lap(&mut self) -> Option<Duration> {
         self.calls += 1;
-        (self.calls >= self.group).then(|| self.end_group())
+        (self.calls >= self.group_size).then(|| self.end_group())
     }
 
     /// Ends the current group. Returns its duration, if the group has any calls.
@@ -50,7 +51,8 @@ impl Stopwatch {
     fn end_group(&mut self) -> Duration {
         let now = Instant::now();
         let took = now - self.began;
-        self.group = if took <= QUICK * self.calls { (self.group * 2).min(MAX_GROUP) } else { 1 };
+        let is_quick = took <= QUICK * self.calls;
+        self.group_size = if is_quick { (self.group_size * 2).min(MAX_GROUP) } else { 1 };
         self.began = now;
         self.calls = 0;
         took

@@ -19,9 +19,11 @@ use crate::{AnyObject, Event};
 /// The events of an informer, as a [`Stream`].
 ///
 /// It yields the events that a handler would receive: first the existing objects, then the changes.
-/// For each object, it yields an add, then updates, then a delete or a release. Once the number of
-/// waiting events reaches [`HandlerOptions::threshold`](crate::HandlerOptions::threshold), new
-/// events are coalesced per key.
+/// For each object, it yields an add, then updates, then a delete. If the object leaves the store
+/// because its namespace is no longer watched, the last event is [`Event::Released`] and not a
+/// delete. Once the number of waiting events reaches
+/// [`HandlerOptions::threshold`](crate::HandlerOptions::threshold), new events are coalesced per
+/// key.
 ///
 /// The stream ends when the informer stops; waiting events are then dropped. Dropping the stream
 /// removes it from the informer.

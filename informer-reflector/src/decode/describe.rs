@@ -18,7 +18,7 @@ impl Tape<'_> {
     pub(super) fn path(&self, index: usize) -> String {
         let (mut path, mut at) = (String::new(), 0);
         for depth in 0.. {
-            let Some((part, inner)) = self.part_with(at, index) else { break };
+            let Some((part, inner)) = self.child_with(at, index) else { break };
             if depth == MAX_DEPTH {
                 path.push_str("...");
                 break;
@@ -32,21 +32,21 @@ impl Tape<'_> {
         path
     }
 
-    /// Finds the element or member that contains the token at `index`, in the array or object at
-    /// the index `at`. Returns the part of the path for the element or member, such as `[2]` or
-    /// `image`, and the index of its value. Returns `None` if no element or member contains the
-    /// token.
-    fn part_with(&self, at: usize, index: usize) -> Option<(String, usize)> {
-        let contains = |value: &usize| (*value..self.index_after(*value)).contains(&index);
-        match self.token(at) {
+    /// Finds the member or element that contains the token with the index `token`, in the object or
+    /// array with the index `container`. Returns the member or element as a part of a path, such as
+    /// `image` or `[2]`, and the index of its value. Returns `None` if the object or array does not
+    /// contain the token.
+    fn child_with(&self, container: usize, token: usize) -> Option<(String, usize)> {
+        let contains = |value: &usize| (*value..self.index_after(*value)).contains(&token);
+        match self.token(container) {
             Token::Object(_) => {
-                let mut members = self.members(at);
-                // The token at `index` can also be the name of the member.
-                let (name, value) = members.find(|(_, value)| value - 1 == index || contains(value))?;
+                let mut members = self.members(container);
+                // `token` can also be the name of the member.
+                let (name, value) = members.find(|(_, value)| value - 1 == token || contains(value))?;
                 Some((field_name(name).to_owned(), value))
             }
             Token::Array(extent) => {
-                let mut element = at + 1;
+                let mut element = container + 1;
                 for place in 0..extent.len {
                     if contains(&element) {
                         return Some((format!("[{place}]"), element));

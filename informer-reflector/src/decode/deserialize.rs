@@ -25,8 +25,8 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
     deserialize_noting(tape, None)
 }
 
-/// Like [`deserialize`]. Also adds to `ignored` the index on the tape of each value whose field the
-/// type `T` does not have.
+/// Like [`deserialize`]. Also records in `ignored` the members of the object for which the type `T`
+/// has no field: for each of them, the index of its value among the tokens of the tape.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,

@@ -26,7 +26,8 @@ impl DecodeError {
         Self { parts: Box::new(Parts { reason, path: None }) }
     }
 
-    /// Adds the path of the field whose token has this index on the tape.
+    /// Adds the path of the field whose token has this index on the tape, the list of the object's
+    /// tokens.
     pub(super) fn at(mut self, tape: &Tape<'_>, index: usize) -> Self {
         self.parts.path = Some(tape.path(index));
         self

@@ -70,11 +70,11 @@ impl EventDecoder {
                 if let Some(event) = self.decode_directly(event_type, &object) {
                     return Ok(event);
                 }
-                let off_tape = match event_type.skipped(&self.skipped) {
-                    skipped if event_type.is_data() => self.form.off_tape(skipped),
+                let unread = match event_type.skipped(&self.skipped) {
+                    skipped if event_type.is_data() => self.form.unread_fields(skipped),
                     skipped => skipped,
                 };
-                let tape = read_object(&object, off_tape);
+                let tape = read_object(&object, unread);
                 let protobuf = object.message().map(|message| (message, object.raw));
                 self.decode_object(event_type, &Arrived { tape, protobuf })
             }
@@ -82,8 +82,8 @@ impl EventDecoder {
         }
     }
 
-    /// Decodes a protobuf event without a tape. Returns `None` if the event must be decoded with a
-    /// tape.
+    /// Decodes a protobuf event in one step. Returns `None` if the event must be decoded in two
+    /// steps: into a tape (a list of tokens), and from the tape into the object.
     fn decode_directly<K>(&self, event_type: EventType, object: &Unknown<'_>) -> Option<WatchEvent<K>> {
         let event = event_type.with_object()?;
         self.form

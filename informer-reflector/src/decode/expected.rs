@@ -1,9 +1,9 @@
 //! [`ExpectedType`]: checks the type of received objects.
 //!
-//! Types of k8s-openapi check `kind` and `apiVersion` themselves; dynamic, metadata-only and custom
-//! types don't. Note: in a list of a built-in type, only the list has a type; in a watch, every
-//! object has one. So without this check, a wrong plural or kind would pass in lists and fail in
-//! watches.
+//! Types of k8s-openapi themselves check `kind` and `apiVersion`, if an object has these fields.
+//! Servers write them in the objects of a watch, but not in the items of a list of a built-in kind.
+//! So without the check in this file, a wrong plural or kind would pass in lists and fail in
+//! watches. Dynamic, metadata-only and custom types do not check these fields at all.
 
 use std::collections::HashSet;
 
@@ -41,10 +41,9 @@ impl ExpectedType {
         self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
     }
 
-    /// Returns the protobuf message of the objects if every message that passes `protobuf::check`
-    /// can be decoded into the Rust type. This is the case for k8s-openapi types whose messages
-    /// contain no choice (a message whose JSON is the value of one of its fields). Returns `None`
-    /// for other types and for metadata-only requests.
+    /// Returns the description of the objects' protobuf message, if every object that passes
+    /// `protobuf::check` can be decoded into the Rust type. Otherwise returns `None`, also for
+    /// metadata-only requests.
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
@@ -59,7 +58,8 @@ impl ExpectedType {
         !self.type_name.starts_with("k8s_openapi::")
     }
 
-    /// Returns this type for requests that return only the metadata of the objects.
+    /// Returns the same `kind` and `apiVersion`, for requests that return only the metadata of the
+    /// objects. The objects can then also state the kind `PartialObjectMetadata`.
     pub(crate) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
     }
@@ -113,8 +113,9 @@ impl ExpectedType {
     }
 }
 
-/// Returns whether a message, or a message inside it, is a choice: its JSON is not an object, but
-/// the value of one of its fields. `seen` has the messages that have already been checked.
+/// Returns whether a message, or a message inside it, is a [choice](Message::is_choice). In place
+/// of a choice, JSON has only the value of one field of the choice. `seen` has the messages that
+/// have already been checked.
 fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
     seen.insert(message.index)
         && (message.is_choice

@@ -23,23 +23,24 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// Prunes all fields of an object except those that must be decoded even if the object is stored as
-/// protobuf: its identity, and the fields for `Identity::family`, which similar objects have in
-/// common.
+/// Prunes all fields of an object, except metadata that is decoded even if the object is stored as
+/// protobuf. This metadata identifies the object and its version, or is used by
+/// [`Identity::family`].
 static IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
 
-/// An object that has arrived from the server. The tape lacks the fields that [`Form::off_tape`]
-/// returns. An object in protobuf also has the description of its message, and its bytes.
+/// An object that has arrived from the server. `tape` is the list of its tokens, without the fields
+/// that the decoder does not read. `protobuf` has the description of the object's message, and the
+/// complete bytes of the object. It is `None` in JSON, or if the type of the object is unknown.
 pub(super) struct Arrived<'b> {
     pub(super) tape: Tape<'b>,
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
 }
 
 impl Form {
-    /// Returns the form for objects that are stored as `storage` requires. The returned form uses
-    /// the decoder of `self`.
+    /// Returns the form in which objects are stored with this `storage`: decoded, or as encoded
+    /// bytes. The returned form uses the decoder of `self`.
     pub(crate) fn with_storage(&self, storage: Storage, expected: &ExpectedType) -> Self {
         let decode = match self {
             Self::Decoded(decode) | Self::Encoded(Encoder { decode, .. }) => *decode,
@@ -50,17 +51,18 @@ impl Form {
         }
     }
 
-    /// Returns the fields of an object in protobuf that are not read into its tape: `skipped` or, if
-    /// the object is stored as protobuf, all but its identity.
-    pub(super) fn off_tape<'l>(&self, skipped: &'l Level) -> &'l Level {
+    /// Returns the fields of an object in protobuf that are not read into its tape, the list of its
+    /// tokens. If the object is stored as protobuf, these are all fields except a few of its
+    /// metadata. Otherwise they are the fields in `skipped`.
+    pub(super) fn unread_fields<'l>(&self, skipped: &'l Level) -> &'l Level {
         match self {
             Self::Encoded(Encoder { protobuf: Some(_), .. }) => &IDENTITY,
             _ => skipped,
         }
     }
 
-    /// Decodes a protobuf message without a tape. Returns `None` if a tape is needed, for example
-    /// because objects are stored encoded.
+    /// Decodes a protobuf message in one step, without a tape (a list of tokens). Returns `None` if
+    /// a tape is needed, for example because objects are stored encoded.
     pub(super) fn direct(
         &self,
         message: &Message,
@@ -72,13 +74,15 @@ impl Form {
         (direct.read)(&protobuf::prune(message, bytes, pruned).ok()?)
     }
 
-    /// Returns an arrived object in this form. `skipped` has the fields that were not read into the
-    /// object's tape.
+    /// Returns an arrived object as it is stored: decoded or encoded, and without the fields in
+    /// `skipped`. For some of the objects, also adds to `skipped` the fields that the Rust type
+    /// does not have, so that they are not read from later objects.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
         skipped: &mut Skipped,
     ) -> Result<OwnedObject<AnyObject>, DecodeError> {
+        // Fields to skip are learned from a sample of the objects only, because that takes time.
         let mut ignored = skipped.count_object().then(Vec::new);
         let object = match self {
             Self::Decoded(decode) => decode.tape(&arrived.tape, ignored.as_mut()),
@@ -91,17 +95,16 @@ impl Form {
     }
 }
 
-/// Encodes arrived objects: as the protobuf in which they arrive if `protobuf` is set, otherwise as
-/// JSON.
+/// Encodes arrived objects for the store. If `protobuf` is set, an object that arrived as protobuf
+/// keeps its bytes, without the skipped fields. All other objects are stored as JSON.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     decode: Decode,
     type_name: &'static str,
     json: Arc<Codec>,
-    /// The protobuf message of the objects, and the codec that decodes the stored messages. Set if
-    /// every well-formed message can be decoded into the type (`ExpectedType::infallible_message`).
-    /// If it is not set, and for objects that arrive as JSON, each object is decoded once before it
-    /// is stored, to check that it can be decoded.
+    /// The protobuf message of the objects, and the codec that decodes the stored messages. If not
+    /// every well-formed message can be decoded into the Rust type
+    /// (`ExpectedType::infallible_message`), this is `None`, and all objects are stored as JSON.
     protobuf: Option<(&'static Message, Arc<Codec>)>,
 }
 
@@ -138,6 +141,7 @@ impl Encoder {
                 Encoded::new(&kept, metadata.family(), Arc::clone(codec))
             }
             _ => {
+                // The object is decoded only to check that it can be decoded later.
                 drop(self.decode.tape(tape, ignored)?);
                 let mut json = String::new();
                 tape.write_json(0, &mut json);
@@ -184,8 +188,8 @@ struct Owner {
 
 impl Identity {
     /// Returns a text that similar objects have in common: the UID of their owner, or
-    /// `generateName`; empty if the object has neither. Compressed storage uses one dictionary for
-    /// all but the first objects with the same text.
+    /// `generateName`; empty if the object has neither. In compressed storage, most objects with
+    /// the same text share a dictionary.
     fn family(&self) -> &str {
         let owner = self.owner_references.iter().flatten().find_map(|owner| owner.uid.as_deref());
         owner.or(self.generate_name.as_deref()).unwrap_or_default()
@@ -235,8 +239,8 @@ impl DecodeBytes for FromJson {
     }
 }
 
-/// Reads an object in JSON into a tape, and calls `function` with the tape. Returns `None` if the
-/// object can't be read, or if `function` does.
+/// Reads an object in JSON into a tape (the list of its tokens), and calls `function` with the
+/// tape. Returns `None` if the object can't be read, or if `function` does.
 fn with_tape<T>(bytes: &[u8], pruned: &Level, function: impl FnOnce(&Tape<'_>) -> Option<T>) -> Option<T> {
     function(&json::read(str::from_utf8(bytes).ok()?, pruned).ok()?.tape)
 }

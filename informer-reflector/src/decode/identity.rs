@@ -37,8 +37,8 @@ impl Identified {
     }
 }
 
-/// Returns a [`RejectedObject`] for the undecodable object on a tape, with this error, and with the
-/// key and the resource version if they can be read.
+/// Returns a [`RejectedObject`] for an undecodable object with this error. `object` is the list of
+/// its tokens. Sets the key and the resource version if they can be read.
 pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
     match deserialize_incomplete::<Identified>(object) {
         Ok(identified) => identified.rejected(error),

@@ -1,4 +1,4 @@
-//! [`Scanner`]: reads JSON into a [`Tape`], without the pruned fields.
+//! [`Scanner`]: reads JSON into a [`Tape`], a list of tokens, without the pruned fields.
 //!
 //! This code does not depend on the type of the objects, so a program contains it only once, and
 //! not once for each type. Inside pruned fields, only strings and brackets are checked.
@@ -46,8 +46,8 @@ pub(super) struct Scanner<'j> {
     /// The bytes of the text.
     json: &'j [u8],
     at: usize,
-    /// The position of `text` in the texts of the tape, which are the body and then the decoded
-    /// texts: 0 if `text` is the body.
+    /// The number to add to a position in `text`, to get the position that a token stores (see
+    /// [`Span`]). Zero, except for a text that [`append_to`](Self::append_to) has copied to a tape.
     start: usize,
 }
 
@@ -69,16 +69,16 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Reads the value in this scanner's text, and adds its tokens to an existing tape. Tokens of
-    /// strings and numbers are positions in the tape's texts, so the whole text is first copied
-    /// into `Tape::decoded`.
+    /// Reads the value in this scanner's text, and adds its tokens to `tape`. The token of a string
+    /// or number is only a position in the texts that the tape stores. So the whole text is first
+    /// copied to the tape.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)
     }
 
-    /// Writes a value to the tape. `depth` is the maximum number of levels of nested arrays and
-    /// objects in the value.
+    /// Writes the tokens of a value to the tape. `depth` is the maximum number of levels of nested
+    /// arrays and objects in the value.
     fn write_value(
         &mut self,
         tape: &mut Tape<'_>,
@@ -271,7 +271,7 @@ impl<'j> Scanner<'j> {
         Err(NoValue::Incomplete)
     }
 
-    fn string(&mut self) -> Result<Written<'j>, NoValue> {
+    fn string(&mut self) -> Result<RawString<'j>, NoValue> {
         self.expect(b'"')?;
         let start = self.at;
         let first = next_special(self.json, start).ok_or(NoValue::Incomplete)?;
@@ -279,7 +279,7 @@ impl<'j> Scanner<'j> {
         let end =
             if is_plain { first } else { end_of_string(self.json, first).ok_or(NoValue::Incomplete)? };
         self.at = end + 1;
-        Ok(Written { inner: &self.text[start..end], is_plain })
+        Ok(RawString { inner: &self.text[start..end], is_plain })
     }
 
     fn expect(&mut self, expected: u8) -> Result<(), NoValue> {
@@ -302,8 +302,8 @@ impl<'j> Scanner<'j> {
     }
 }
 
-/// A string without its quotation marks.
-struct Written<'j> {
+/// A string of the JSON text before its escapes are decoded, without its quotation marks.
+struct RawString<'j> {
     /// The string as the JSON text contains it, with its escapes.
     inner: &'j str,
     /// Whether the string has no escapes, and no control characters (which JSON forbids in

@@ -56,8 +56,8 @@ pub struct ListDecoder<K> {
     read: usize,
     /// The minimum number of bytes that the decoder collects before it decodes them.
     slice: usize,
-    /// The decoder continues when the buffer has this number of undecoded bytes: at least `slice`,
-    /// and at least twice the number of bytes that were left undecoded last time.
+    /// The decoder continues when the buffer has this number of undecoded bytes. It is the larger
+    /// of two numbers: `slice`, and twice the number of bytes that the last decoding did not use.
     look_at: usize,
     max_object_size: usize,
     state: State,
@@ -155,9 +155,12 @@ impl<K> ListDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an item in the body, in bytes. The decoder buffers each item as a
-    /// whole, and fails if an item is still incomplete when more than this size of it is buffered.
-    /// A larger item that is complete by then is decoded. Default: 16 MiB; minimum: 256 KiB.
+    /// Sets the maximum size of an item in the body, in bytes. Default: 16 MiB; minimum: 256 KiB.
+    ///
+    /// The decoder buffers each item as a whole. It compares the buffered bytes of an incomplete
+    /// item with the maximum only when it tries to decode the item: each time these bytes have
+    /// doubled. So the decoder also decodes a larger item, if the item is complete at that time.
+    /// Such an item has at most twice the maximum size, plus the bytes of one push.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes.max(self.slice);

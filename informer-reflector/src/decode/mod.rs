@@ -63,8 +63,9 @@ impl Decode {
         Self { tape, direct: direct::<K>() }
     }
 
-    /// Turns the tape of an object into the object. If `ignored` is a vector, adds to it the index
-    /// of each value whose field the type does not have.
+    /// Turns a tape, the list of an object's tokens, into the object. If `ignored` is a vector,
+    /// also records there the members of the object for which the Rust type has no field: for each
+    /// of them, the index of its value on the tape.
     pub(crate) fn tape(
         self,
         tape: &Tape<'_>,
@@ -73,7 +74,7 @@ impl Decode {
         (self.tape)(tape, ignored)
     }
 
-    /// Returns the decoder that needs no tape, if there is one for this message.
+    /// Returns the decoder that needs no tape (list of tokens), if there is one for this message.
     fn direct(self, message: &Message) -> Option<Direct> {
         self.direct.filter(|direct| direct.message == message.name)
     }

@@ -1,4 +1,5 @@
-//! [`Name`]: deserializes the name of a member.
+//! [`Name`]: deserializes the name of a member of a JSON object, as the name of a field or the key
+//! of a map.
 
 use std::str::FromStr;
 
@@ -8,8 +9,8 @@ use serde::forward_to_deserialize_any;
 
 use super::error::DecodeError;
 
-/// The name of a member of an object. In JSON it is always a text, even if the Rust type is a map
-/// with numbers as keys.
+/// The name of a member of a JSON object. It is always a text, even if the Rust type is a map with
+/// numbers as keys.
 pub(super) struct Name<'t> {
     pub(super) text: &'t str,
 }

@@ -1,10 +1,10 @@
-//! Reads an object from protobuf into a [`Tape`], without the pruned fields, or only checks that this
-//! is possible.
+//! Reads an object from protobuf into a [`Tape`], the list of its tokens, without the pruned
+//! fields. This code can also only check that the object can be read.
 //!
-//! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape
-//! equals the tape of the object's JSON, except that fields with `null` are missing. The elements
-//! of a list or map must follow each other without another field between them, as servers write
-//! them; otherwise the object is rejected.
+//! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape has
+//! the same content as one that is read from the object's JSON, but it has no fields with the value
+//! `null`. The elements of a list or map must follow each other without another field between them,
+//! as servers write them; otherwise the object is rejected.
 
 mod check;
 mod prune;
@@ -25,11 +25,12 @@ pub(super) use values::{IntOrText, only_field, timestamp};
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The initial capacity of a tape for only a few fields of an object's metadata: the number of
-/// tokens, and the number of bytes of text.
+/// The initial capacity of a tape (the list of an object's tokens), if only a few fields of the
+/// metadata are read: the number of tokens, and the number of bytes of text.
 const TYPICAL_METADATA: (usize, usize) = (64, 512);
 
-/// Reads the object in a protobuf envelope into a tape, including its `kind` and `apiVersion`.
+/// Reads the object in a protobuf envelope, including its `kind` and `apiVersion`. Returns the
+/// object as a tape, which is the list of its tokens.
 pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(unknown.raw, pruned);
     let opened = object.open();
@@ -49,15 +50,17 @@ pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static
     object.tape
 }
 
-/// Reads a message, such as an item of a list, into a tape. Items have no `kind` and no `apiVersion`.
+/// Reads a message, such as an item of a list, and returns it as a tape, which is the list of its
+/// tokens. Items have no `kind` and no `apiVersion`.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(bytes, pruned);
     object.message(message, bytes, Some(pruned), MAX_DEPTH);
     object.tape
 }
 
-/// An object that is being read. If `WRITES` is `false`, the object is only checked: the tape has no
-/// tokens, and only records whether there is a problem.
+/// An object that is being read. If `WRITES` is `true`, its tokens are written to `tape`. If
+/// `WRITES` is `false`, the object is only checked: `tape` gets no tokens, and only records whether
+/// there is a problem.
 struct Object<const WRITES: bool> {
     tape: Tape<'static>,
 }
@@ -97,7 +100,8 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Writes a message to the tape. `depth` is the maximum number of levels of nested messages.
+    /// Writes the tokens of a message to `self.tape`. `depth` is the maximum number of levels of
+    /// nested messages.
     fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
         if message.is_choice {
             return self.choice(message, bytes, depth);
@@ -107,8 +111,8 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_object(opened, len);
     }
 
-    /// Writes the fields of a message to the tape as members of an object, and returns their
-    /// number.
+    /// Writes the tokens of a message's fields to `self.tape`, as members of an object. Returns the
+    /// number of these members.
     fn members(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else {
             self.tape.reject(TOO_DEEP);
@@ -171,7 +175,8 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Writes a list: its first element, and the elements that follow in `fields`.
+    /// Writes the tokens of a list to `self.tape`: its first element, and the elements that follow
+    /// in `fields`.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
         let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
@@ -188,7 +193,8 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_array(opened, len);
     }
 
-    /// Writes the integers of a packed list, and returns their number.
+    /// Writes the integers of a packed protobuf list to `self.tape`, the list of the object's
+    /// tokens. Returns the number of integers.
     fn packed(&mut self, field: &Field, bytes: &[u8], depth: usize) -> usize {
         let (mut numbers, mut len) = (Fields(bytes), 0);
         while !numbers.0.is_empty() {
@@ -204,8 +210,8 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Writes a map: its first entry, and the entries that follow in `fields`. Returns the number of
-    /// written entries.
+    /// Writes the tokens of a map to `self.tape`: its first entry, and the entries that follow in
+    /// `fields`. Returns the number of written entries.
     fn map(
         &mut self,
         field: &Field,
@@ -233,7 +239,8 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Writes the value of a field, or of an element of a list or map, to the tape.
+    /// Writes the tokens of a value to `self.tape`. The value is that of a field, or of an element
+    /// of a list or map.
     fn value(&mut self, field: &Field, content: Content<'_>, pruned: Option<&Level>, depth: usize) {
         match (field.value_type, content) {
             (Type::Text, Content::Bytes(text)) => self.text(text),
@@ -309,7 +316,7 @@ pub(super) fn next_of_run<'b>(list: u64, fields: &mut Fields<'b>) -> Option<Cont
     }
 }
 
-/// The numbers of the fields of a message that have been read.
+/// The field numbers that have been read so far in one message. Each bit stands for one number.
 #[derive(Default)]
 struct Seen(u128);
 

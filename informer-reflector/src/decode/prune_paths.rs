@@ -70,7 +70,10 @@ pub(super) enum Field {
 #[non_exhaustive]
 pub enum PrunePathError {
     /// The text is not a path.
-    #[error("\"{path}\" is not a path: expected names joined by dots, or [\"name\"]")]
+    #[error(
+        "\"{path}\" is not a path: join the field names by dots, as in spec.nodeName, and write a name that \
+         contains a dot in brackets, as in metadata.annotations[\"example.com/note\"]"
+    )]
     Unparsable {
         /// The path as it was given.
         path: String,
@@ -83,8 +86,8 @@ pub enum PrunePathError {
     },
     /// A part of the library needs the field.
     #[error(
-        "\"{path}\" can't be pruned: the field is needed by {reader}; remove this path, or clear the \
-         field in a transform if your program uses none of these features"
+        "\"{path}\" can't be pruned: the field is needed by these features: {reader}; remove this path, or \
+         clear the field in a transform if your program uses none of these features"
     )]
     Read {
         /// The path as it was given.

@@ -1,4 +1,5 @@
-//! [`Skipped`]: the fields that a decoder does not read into the tape.
+//! [`Skipped`]: the fields that a decoder does not read into the tape, the list of an object's
+//! tokens.
 //!
 //! These are the pruned fields, and the fields that the type of the objects does not have. Fields
 //! of the second kind are learned: while a sample of the objects is decoded, the deserializer
@@ -8,8 +9,9 @@
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::{Tape, Token};
 
-/// The fields that are not read from the objects of one response: the pruned fields, and the
-/// learned fields, which the Rust type does not have.
+/// The fields that are not read from the objects of one response: the pruned fields, and fields
+/// that the Rust type does not have. [`learn`](Self::learn) adds the latter, after a sample object
+/// was decoded.
 pub(super) struct Skipped {
     paths: PrunePaths,
     objects: u64,
@@ -20,7 +22,8 @@ impl Skipped {
         Self { paths, objects: 0 }
     }
 
-    /// Replaces the pruned fields with the result of `change`.
+    /// Changes which fields are pruned: calls `change` with their paths, and prunes the paths that
+    /// it returns.
     pub(super) fn change(&mut self, change: impl FnOnce(PrunePaths) -> PrunePaths) {
         self.paths = change(std::mem::take(&mut self.paths));
     }
@@ -36,8 +39,9 @@ impl Skipped {
         self.objects.is_power_of_two()
     }
 
-    /// Makes the decoder skip, in later objects, the fields whose values are at these indexes of
-    /// the tape.
+    /// Makes the decoder skip fields in later objects. `tape` is the list of the tokens of a sample
+    /// object, and `ignored` has the indexes of the values that the Rust type ignored. Adds the
+    /// path of each of these values to the skipped fields, unless the value is in an array.
     pub(super) fn learn(&mut self, tape: &Tape<'_>, ignored: &[usize]) {
         for names in ignored.iter().filter_map(|index| names(tape, *index)) {
             self.paths.insert_unread(&names);

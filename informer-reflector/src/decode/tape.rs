@@ -45,15 +45,17 @@ pub(super) enum Token {
     Object(Extent),
 }
 
-/// The position, in bytes, of a text in the body of a [`Tape`] or, after the end of the body, in
-/// the tape's decoded texts.
+/// The position of a text, in bytes. Positions count through the body of the [`Tape`] first, and
+/// then through its decoded texts. For example, the first decoded text has the length of the body
+/// as its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
     len: u32,
 }
 
-/// The size of an array or object on a [`Tape`].
+/// The number of elements or members of an array or object on a [`Tape`], and the index after its
+/// last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     /// The number of elements or members.
@@ -93,8 +95,7 @@ impl<'b> Tape<'b> {
         self.tokens.push(token);
     }
 
-    /// Returns the span for a range of positions. Positions after the end of the body are in the
-    /// decoded texts.
+    /// Converts a range of positions to a [`Span`], which stores the same positions in less memory.
     pub(super) fn span(range: Range<usize>) -> Span {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
@@ -143,7 +144,8 @@ impl<'b> Tape<'b> {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
 
-    /// Records that a protobuf field with a value is missing from the tape.
+    /// Records that the tape lacks a field of the protobuf message, because [`kube_messages`] does
+    /// not describe it. The field has a value, which is therefore lost.
     pub(super) fn leave_out_field(&mut self) {
         self.lacks_fields = true;
     }

@@ -24,7 +24,8 @@ pub(super) fn list<K>(
     })
 }
 
-/// Returns the events of a watch, one batch for each piece of the body. A batch can be empty.
+/// Returns the events of a watch, one batch for each piece of the body. An empty batch shows the
+/// reader of the stream that bytes have arrived, so that its timeout restarts.
 pub(super) fn watch<K>(
     slices: Slices,
     decoder: WatchDecoder<K>,
@@ -43,8 +44,8 @@ struct ListBody<K> {
     /// The `apiVersion` and `kind` of the items. Servers omit these two fields from the items of a
     /// list of a built-in kind.
     resource: TypeMeta,
-    /// The end of the list. It is set when the last items are returned, and is then the next part
-    /// of the list.
+    /// The end of the list, between two calls of [`next`](Self::next): the first one returns the
+    /// last items, and the second one returns the end.
     end: Option<ListEnd>,
 }
 

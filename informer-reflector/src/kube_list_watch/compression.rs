@@ -42,10 +42,9 @@ impl Compression {
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Returns whether the client or a proxy has decompressed the response to a request with this
-    /// `Accept-Encoding`, and records a `true` result. In a decompressed response, `Vary` shows
-    /// that the server chose an encoding, but `Content-Encoding` is missing. The body of a
-    /// decompressed watch can end after the first gzip member.
+    /// Returns whether the client or a proxy has decompressed this response. If so, also records it
+    /// for later requests. `accept_encoding` is the request's header. A decompressed response to a
+    /// request for gzip has the header `Vary: Accept-Encoding`, but no `Content-Encoding`.
     pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {
         let may_be_compressed = accept_encoding == "gzip";
         let transport_decompresses =
@@ -54,10 +53,11 @@ impl Compression {
         transport_decompresses
     }
 
-    /// Records that the client or a proxy decompresses responses, if the error shows that
-    /// decompressing the body failed. If the response has no `Vary`, this error, which occurs after
-    /// the first gzip member, is the only sign.
+    /// Handles an error of reading a response body. If decompression by the client failed, later
+    /// watch requests do not request compression.
     pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
+        // A client that decompresses a watch fails at its second gzip member. `observe_response`
+        // recognizes such a client earlier, but only if the response has the header `Vary`.
         if error.to_string().contains("decompress") {
             self.transport_decompresses.store(true, Ordering::Relaxed);
         }

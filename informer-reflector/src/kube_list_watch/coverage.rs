@@ -32,7 +32,7 @@ enum Field {
 }
 
 impl Coverage {
-    /// Returns the same coverage in one namespace.
+    /// Returns the scope of a list or watch with the same selectors in one namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         Self { namespace: Some(namespace.to_owned()), ..self.clone() }
     }
@@ -41,14 +41,15 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. A selector that cannot be parsed covers every object; if it is
-    /// invalid, the server rejects it.
+    /// Sets the label selector. A selector that cannot be parsed counts as if it selected all
+    /// objects; if it is invalid, the server rejects it.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         self.labels = parse_selector(selector).unwrap_or_default();
     }
 
-    /// Sets the field selector. A selector with a backslash, which escapes a character of a value,
-    /// covers every object, because it cannot be split at its commas.
+    /// Sets the field selector. A selector with a backslash counts as if it selected all objects.
+    /// The backslash escapes a character of a value, possibly a comma, so such a selector cannot be
+    /// split at its commas.
     pub(super) fn set_field_selector(&mut self, selector: &str) {
         let selector = if selector.contains('\\') { "" } else { selector };
         self.fields = selector.split(',').filter_map(FieldRequirement::parse).collect();

@@ -350,10 +350,11 @@ impl<K> KubeListWatch<K> {
         request: impl Fn(bool) -> Result<http::Request<Body>, ListWatchError>,
     ) -> Result<Response<Body>, ListWatchError> {
         loop {
-            let mut request = request(self.protobuf.is_wanted())?;
+            let prefers_protobuf = self.protobuf.is_wanted();
+            let mut request = request(prefers_protobuf)?;
             request.headers_mut().insert(ACCEPT_ENCODING, content_encodings.clone());
             match response::send(&self.client, request).await {
-                Err(error) if self.protobuf.observe_refusal(&error) => {}
+                Err(error) if prefers_protobuf && self.protobuf.observe_refusal(&error) => {}
                 other => return other,
             }
         }

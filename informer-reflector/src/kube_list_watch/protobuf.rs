@@ -31,13 +31,14 @@ impl Protobuf {
         self.is_known && !self.is_disabled.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a request failed because the server refuses protobuf. If so, all later
-    /// requests are for JSON, and the caller sends the failed request again.
+    /// Returns whether a request that prefers protobuf failed because the server refuses protobuf.
+    /// If so, all later requests are for JSON, and the caller sends the failed request again. The
+    /// server can refuse several requests that were sent at the same time.
     pub(super) fn observe_refusal(&self, error: &ListWatchError) -> bool {
         const REFUSALS: [StatusCode; 2] = [StatusCode::NOT_ACCEPTABLE, StatusCode::UNSUPPORTED_MEDIA_TYPE];
         let is_refusal = |code: u16| REFUSALS.iter().any(|refusal| refusal.as_u16() == code);
         let is_refused = matches!(error, ListWatchError::Status { status, .. } if is_refusal(status.code));
-        is_refused && self.is_wanted() && self.disable()
+        is_refused && self.disable()
     }
 
     /// Handles an error of a response body. All later requests are for JSON if a protobuf body had

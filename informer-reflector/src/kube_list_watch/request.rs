@@ -23,7 +23,8 @@ const JSON: &str = "application/json";
 pub(super) struct Endpoint {
     path: String,
     pub(super) namespace: Option<String>,
-    /// The prefix of the resource's description in log and error messages.
+    /// A name that the user has set. In log and error messages, it precedes the resource, as in
+    /// `scheduler/pods`.
     pub(super) name: Option<String>,
     metadata_only: bool,
     /// The resource, the selectors and the other parameters that a user can set.

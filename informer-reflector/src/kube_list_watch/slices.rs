@@ -32,8 +32,8 @@ pub(super) struct Slices {
     gunzip: Option<Gunzip>,
     /// The number of bytes that were read or returned since the task last yielded.
     since_pause: usize,
-    /// Receives the errors of reading the body of a watch, to detect clients that decompress
-    /// responses. `None` for other bodies.
+    /// Receives the errors of reading the body of a watch, because they show whether kube's client
+    /// or a proxy decompresses responses. `None` for other bodies.
     compression: Option<Compression>,
     /// The counter of the bytes that arrive, before decompression.
     received: Option<Arc<AtomicU64>>,
@@ -66,8 +66,8 @@ impl Slices {
         })
     }
 
-    /// Reports errors of reading the body to `compression`, which infers from them whether the client
-    /// or a proxy decompresses responses.
+    /// Reports errors of reading the body to `compression`. Such an error can show that the body is
+    /// already decompressed before this code reads it, by kube's client or by a proxy.
     pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
     }

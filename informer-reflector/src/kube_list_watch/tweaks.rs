@@ -66,10 +66,11 @@ impl ListTweaks {
         self
     }
 
-    /// Checks that no parameter is reserved.
+    /// Checks that the user has set no parameter that the reflector sets itself, or for which
+    /// [`ListTweaks`] has a field ([`RESERVED`]).
     ///
     /// # Errors
-    /// A bad request (400) if a parameter is reserved.
+    /// A bad request (400) if the user has set such a parameter.
     pub(super) fn check(&self) -> Result<(), ListWatchError> {
         let Some((name, _)) = self.parameters.iter().find(|(name, _)| RESERVED.contains(&name.as_str()))
         else {

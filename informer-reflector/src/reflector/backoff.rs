@@ -8,12 +8,12 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The minimum of configured waits. With shorter waits, retries would follow each other almost
-/// without a pause.
+/// The lower limit of configured waits; shorter ones are lengthened to it. With shorter waits,
+/// retries would follow each other almost without a pause.
 const MIN: Duration = Duration::from_millis(10);
 
-/// The maximum of configured waits and of waits that a server requests. It also prevents overflow
-/// when a wait is added to a time.
+/// The upper limit of configured waits and of waits that a server requests; longer ones are
+/// shortened to it. It also prevents overflow when a wait is added to a time.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
 /// The waits before retries. They double from the first to the longest. Random jitter lengthens

@@ -93,10 +93,11 @@ impl ReflectorConfig {
     /// seconds; maximum: 24 hours.
     ///
     /// API servers send a bookmark to each watch once a minute, but the first one only after two
-    /// minutes. So after two silent connections in a row, the limit is at least 125 seconds until
-    /// data arrives. If nothing changes, a watch costs at most two additional requests, or one
-    /// every 125 seconds if the server sends no bookmarks. A client of [`connect`](crate::connect)
-    /// detects dead connections within 30 seconds and without requests.
+    /// minutes. So the default timeout also ends a connection on which nothing changes. After two
+    /// such connections in a row, the reflector therefore waits at least 125 seconds for the first
+    /// data. When data arrives, this timeout applies again. If the server sends no bookmarks and
+    /// nothing changes, the watch is resumed every 125 seconds. A client of
+    /// [`connect`](crate::connect) detects dead connections within 30 seconds and without requests.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_WATCH_TIMEOUT);
         self
@@ -105,15 +106,19 @@ impl ReflectorConfig {
     /// Sets the waits after failures: `first` after the first failure, doubled after each
     /// consecutive failure, up to `longest`. Random jitter lengthens each wait by up to 100%. A
     /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
-    /// lasted ten seconds, waits start again with `first`. While the server is unavailable, a wait
-    /// is at most half as long as the outage so far, or twice `first` if that is longer, and the
-    /// reflectors that [share](Self::server) the server send requests in turns.
+    /// lasted ten seconds, waits start again with `first`.
+    ///
+    /// While the server is unavailable, each wait has an additional limit: half of the time since
+    /// the reflector's first failure, but at least twice `first`. A longer `Retry-After` still
+    /// takes precedence. After the wait, the reflectors that [share](Self::server) the server send
+    /// their requests one after another.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
-    /// lasted more than a second, or after an expired version. At most ten such requests follow
-    /// each other, and each second allows one more. With the default backoff, a reflector sends at
-    /// most 80 requests a minute, not counting the pages of lists, the watch after each list, and
-    /// relists through a [handle](super::RelistHandle).
+    /// lasted more than a second, or after an expired version. Ten such requests can follow each
+    /// other immediately. After them, one such request is allowed each second, and the others are
+    /// sent after a wait. With the default backoff, a reflector sends at most 80 requests a minute,
+    /// not counting the pages of lists, the watch after each list, and relists through a
+    /// [handle](super::RelistHandle).
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.

@@ -15,7 +15,7 @@ pub struct ReflectorCounts {
     pub lists: u64,
     /// The number of pages that paged lists have received.
     pub pages: u64,
-    /// The number of objects in the complete lists.
+    /// The total number of objects in all lists that the reflector has completed.
     pub listed_objects: u64,
     /// The number of opened watches. A streaming list that continues as a watch is one of them.
     pub watches: u64,
@@ -30,7 +30,7 @@ pub struct ReflectorCounts {
     /// - `fallback`: a streaming list failed, and a paged list follows.
     /// - `list-failed`: the previous list failed in another way.
     /// - `watch-failed`: a watch failed and cannot be resumed, or resuming has failed several times.
-    /// - `no-version`: a watch has ended, and can't resume because the server has sent no resource
+    /// - `no-version`: a watch has ended, and can't resume because the last list had no resource
     ///   version.
     /// - `requested`: [`RelistHandle::request`](super::RelistHandle::request) was called, for example
     ///   because a verification found a difference.

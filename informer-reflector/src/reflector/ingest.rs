@@ -34,8 +34,8 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Returns the functions for objects of type `K`. By default, there is no transform, and
-    /// objects are stored decoded.
+    /// Returns the functions that process arriving objects of type `K`: they read the metadata of
+    /// an object, but do not change the object. By default, objects are stored decoded.
     #[must_use]
     pub fn of<K: Resource + 'static>() -> Self {
         Self {

@@ -8,8 +8,9 @@
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
 //! The reflector does not use that token, because changes to objects of the earlier pages would be
-//! lost. Instead it lists again without a limit. It does this only once per list, because some
-//! servers return pages even without a limit.
+//! lost. Instead, the reflector lists again without a limit, to get the whole list in one page.
+//! Some servers return pages nevertheless. If a token expires again, the list fails, and the
+//! reflector waits before the next list.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,8 @@ use super::{MAX_RESPONSE_WAIT, Reflector};
 /// A page with fewer items than this, and fewer than its limit, is short.
 const SHORT_PAGE: usize = 50;
 
-/// The interval between checks whether the request after a short page is allowed.
+/// The interval between the checks whether the next page after a short page ([`SHORT_PAGE`]) can be
+/// requested. [`Pace`](super::pace::Pace) limits the rate of these requests.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
 /// The observations about the server from earlier lists and watches.
@@ -40,9 +42,10 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later event; empty before the first
     /// list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused `last_seen`: this version has expired for a list (not only for a
-    /// watch), is newer than the server's state, makes the URL too long, or possibly caused a bad
-    /// request (400).
+    /// Whether a request with the version `last_seen` has failed, and the version is the cause, or
+    /// possibly the cause. If so, the next list requests the newest state. The version is the cause
+    /// if it has expired for lists (not only for watches), is newer than the server's state, or is
+    /// so long that no URL with it can be sent. It is possibly the cause of a bad request (400).
     pub(super) is_last_seen_refused: bool,
     /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
     /// then requests the newest state, because any other state could be older than these objects
@@ -192,9 +195,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Delays the request after a short page, because a faulty server can return short pages for
-    /// ever. Up to ten such requests in a row are not delayed. After them, an empty page is an
-    /// error, and so is a list that repeats its objects.
+    /// After a [short](SHORT_PAGE) page, waits until [`Pace`](super::pace::Pace) allows the request
+    /// for the next page, because a faulty server can return short pages for ever. The page was
+    /// requested with `limit`, and `before` objects had arrived before it.
+    ///
+    /// # Errors
+    /// If a wait is needed, and the page is empty or more than half of the list's objects are
+    /// repetitions of others.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -208,7 +215,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             if count == 0 {
                 return Err(empty_pages());
             }
-            listing.reject_repetitions()?;
+            listing.check_for_repetitions_now()?;
             sleep(PACE_WAIT).await;
         }
         Ok(())

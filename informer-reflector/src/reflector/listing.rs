@@ -56,26 +56,27 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Drops earlier copies of repeated objects once the list is long enough, so that the memory of
-    /// an endless list is bounded.
+    /// Calls [`check_for_repetitions_now`](Self::check_for_repetitions_now) when the list has
+    /// [`MIN_CHECKED`] objects, and again whenever its length has doubled. So the memory of an
+    /// endless list that repeats its objects is bounded.
     ///
     /// # Errors
-    /// If more than half of the objects are repetitions: the server returns the same objects again
-    /// and again, and the list would never end.
+    /// If more than half of the objects are repetitions.
     pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
         if self.objects.len() < self.check_at {
             return Ok(());
         }
-        let outcome = self.reject_repetitions();
+        let outcome = self.check_for_repetitions_now();
         self.check_at = MIN_CHECKED.max(2 * self.objects.len());
         outcome
     }
 
-    /// Drops earlier copies of repeated objects now, however short the list is.
+    /// If several objects of the list have the same key, drops all of them except the last one.
     ///
     /// # Errors
-    /// As [`check_for_repetitions`](Self::check_for_repetitions).
-    pub(super) fn reject_repetitions(&mut self) -> Result<(), ListWatchError> {
+    /// If more than half of the objects are dropped: the server returns the same objects again and
+    /// again, and the list would never end.
+    pub(super) fn check_for_repetitions_now(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
         if self.objects.len() < before / 2 {

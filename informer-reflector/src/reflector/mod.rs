@@ -103,10 +103,11 @@ pub struct Reflector<K> {
     /// The recovery from an outage. Set from the first response after the outage until a list is
     /// complete, a watch has been open for a second, or the reflector waits after a failure.
     recovery: Option<Recovery>,
-    /// The number of responses of the server to all reflectors, when this reflector last found the
-    /// server unavailable.
-    responses: u64,
-    /// The number of events and objects since the reflector last yielded after [`YIELD_AFTER`].
+    /// The server's counter of responses to all reflectors ([`SharedServer::responses`]), as it was
+    /// when this reflector last found the server unavailable.
+    responses_at_failure: u64,
+    /// The number of events and objects that the reflector has processed. At [`YIELD_AFTER`], the
+    /// reflector yields, and this number restarts at zero.
     since_yield: usize,
     reporter: Reporter,
     relist: RelistHandle,
@@ -153,7 +154,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             silence: SilenceDetector::default(),
             outage_failures: None,
             recovery: None,
-            responses: 0,
+            responses_at_failure: 0,
             since_yield: 0,
             reporter,
             relist: RelistHandle::new(),
@@ -295,7 +296,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// the current outage.
     fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
-        let others_are_served = std::mem::replace(&mut self.responses, responses) != responses;
+        let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
         let earlier = self.outage_failures.take();
         OutageFailures {
             resource: self.lister_watcher.description().into(),
@@ -322,15 +323,22 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Sends a request and waits at most `max_wait` until its response begins. This reflector's first
-    /// response after an outage lets two waiting reflectors of the same server send their requests.
+    /// Sends a request and waits at most `max_wait` until its response begins. If this is the
+    /// reflector's first response after an outage, two other reflectors that wait for the same
+    /// server can then send their requests.
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,
         request: impl Future<Output = Result<T, ListWatchError>>,
     ) -> Result<T, ListWatchError> {
         let answer = timeout(max_wait, request).await.unwrap_or_else(|_| Err(response_timeout(max_wait)));
-        if !answer.as_ref().is_err_and(ListWatchError::is_unavailable) {
+        let is_response = match &answer {
+            Ok(_) => true,
+            // A request that can't be built is not sent.
+            Err(ListWatchError::InvalidRequest(_)) => false,
+            Err(error) => !error.is_unavailable(),
+        };
+        if is_response {
             self.config.server.count_response();
             if self.outage_failures.take().is_some() {
                 self.recovery = Some(self.config.server.begin_recovery());

@@ -1,10 +1,11 @@
 //! [`Outage`]: the reflectors that wait for an unavailable server (the waiters), and the order of
 //! their requests.
 //!
-//! [`Queue`] implements the rules without clock and tasks. A turn is the permission for one waiter
-//! to send a request. There is no separate task that grants turns: each waiter that wakes grants
-//! the turns that are due, to itself or to another waiter. A response from the server releases
-//! waiters, which then need no turn.
+//! [`Queue`] implements the rules without clock and tasks. A waiter needs a permission to send its
+//! request. There are two kinds of permissions: a turn is granted when enough time has passed since
+//! the last turn; an extra permission is granted when another reflector gets a response from the
+//! server. There is no separate task that grants permissions: each waiter that wakes grants those
+//! that are due, to itself or to other waiters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,14 +21,14 @@ const MIN_SPACING: Duration = Duration::from_millis(300);
 /// The maximum time between the turns of two reflectors to send a request during an outage.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// The number of waiting reflectors that one response releases: they can send a
-/// request without waiting for their turn.
-const RELEASES_PER_RESPONSE: usize = 2;
+/// The number of waiting reflectors that get an extra permission after one response: they can send
+/// a request without waiting for their turn.
+const EXTRA_PER_RESPONSE: usize = 2;
 
-/// The maximum pause before a request that a reflector sends without waiting for its turn, because
-/// another reflector got a response. Each pause is random, so that the requests do not arrive all
-/// at once.
-const MAX_RELEASE_JITTER: Duration = Duration::from_millis(100);
+/// The maximum pause before a request that a reflector sends with an extra permission, without
+/// waiting for its turn. Each pause is random, so that the requests of several reflectors do not
+/// arrive all at once.
+const MAX_EXTRA_JITTER: Duration = Duration::from_millis(100);
 
 /// The failed requests of one reflector to an unavailable server.
 #[derive(Debug, Clone)]
@@ -63,9 +64,9 @@ struct Queue {
     waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// The number of unused releases. A release permits one waiter to send a request without a
-    /// turn. It stays unused while all waiters wait for the end of their `Retry-After`.
-    releases: usize,
+    /// The number of extra permissions that no waiter has got yet. Each of them permits one waiter
+    /// to send a request before it is the waiter's turn.
+    extra_permissions: usize,
     logged: Option<LoggedOutage>,
     recovering: Recovering,
 }
@@ -77,11 +78,13 @@ struct LoggedOutage {
     waiting: usize,
 }
 
-/// The numbers of reflectors that got a response after the outage.
+/// Counts the reflectors that got a response from the server after the outage.
 #[derive(Default)]
 struct Recovering {
-    /// The number of reflectors that got a response, and whose list or watch has not succeeded yet.
-    now: usize,
+    /// The number of reflectors that have not resumed a watch or completed a list since their first
+    /// response after the outage. A reflector that waits after another failure is no longer
+    /// counted.
+    pending: usize,
     /// The number of reflectors that have resumed their watch.
     resumed: usize,
     /// The number of reflectors that have completed a list.
@@ -96,7 +99,8 @@ struct Waiter {
     /// the time for which its reflector has been failing. So reflectors that have been failing for
     /// longer get later turns.
     due: Instant,
-    /// The end of the server's `Retry-After`, before which the waiter is not released.
+    /// The end of the server's `Retry-After`, before which the waiter gets no permission to send
+    /// its request.
     retry_after_until: Instant,
     /// The end of the backoff, before which the waiter gets no turn.
     ready_at: Instant,
@@ -108,7 +112,7 @@ struct Waiter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Permission {
     Turn,
-    Released,
+    Extra,
 }
 
 impl Waiter {
@@ -118,6 +122,7 @@ impl Waiter {
         (self.only_own_resource, self.due, self.id)
     }
 
+    /// Returns the minimum time between the last turn of any waiter and the turn of this waiter.
     fn spacing(&self, now: Instant) -> Duration {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
@@ -130,9 +135,9 @@ impl Waiter {
 
 impl Queue {
     /// Adds a waiter whose request has failed. Returns its ID, and the notification that wakes it.
-    /// Cancels the unused `releases`, because the server can still be unavailable.
     fn join(&mut self, failures: &OutageFailures, now: Instant) -> (u64, Arc<Notify>) {
-        self.releases = 0;
+        // The request has failed, so the server can still be unavailable.
+        self.extra_permissions = 0;
         let id = self.next_id;
         self.next_id += 1;
         let wake = Arc::new(Notify::new());
@@ -149,12 +154,13 @@ impl Queue {
         (id, wake)
     }
 
-    /// Removes a waiter. If the waiter has not used its permission, the next waiter gets it.
+    /// Removes a waiter. If the waiter has got a permission to send a request but has not used it,
+    /// the next waiter gets the permission.
     fn leave(&mut self, id: u64, has_used_permission: bool) {
         let Some(position) = self.waiters.iter().position(|waiter| waiter.id == id) else { return };
         match self.waiters.remove(position).permission {
             Some(Permission::Turn) if !has_used_permission => self.last_turn = None,
-            Some(Permission::Released) if !has_used_permission => self.releases += 1,
+            Some(Permission::Extra) if !has_used_permission => self.extra_permissions += 1,
             _ => {}
         }
         // The removed waiter was possibly the first one. The waiter that is the first now must wake
@@ -179,7 +185,7 @@ impl Queue {
 
     /// Grants a turn to the first waiter whose backoff is over, if enough time has passed since the
     /// last turn.
-    fn grant(&mut self, now: Instant) {
+    fn grant_turn(&mut self, now: Instant) {
         let last_turn = self.last_turn;
         let first = self.first(|waiter| waiter.ready_at <= now);
         if let Some(first) = first
@@ -190,18 +196,18 @@ impl Queue {
         }
     }
 
-    /// Uses the `releases`: for each of them, permits one waiter to send a request without a turn.
-    /// Skips waiters whose `Retry-After` is not over.
-    fn release(&mut self, now: Instant) {
-        while self.releases > 0 {
+    /// Grants the extra permissions, which let a waiter send its request before its turn. The first
+    /// waiters get one each. Skips waiters whose `Retry-After` is not over.
+    fn grant_extra(&mut self, now: Instant) {
+        while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
-            first.permit(Permission::Released);
-            self.releases -= 1;
+            first.permit(Permission::Extra);
+            self.extra_permissions -= 1;
         }
     }
 
-    /// Returns the time at which the waiter must wake to grant the turns and releases that are due,
-    /// and the expected time of its own turn.
+    /// Returns two times: the time at which this waiter must wake to grant permissions, to itself
+    /// or to other waiters, and the expected time of its own turn to send a request.
     fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
@@ -212,29 +218,34 @@ impl Queue {
         let before = u32::try_from(before.count()).unwrap_or(u32::MAX);
         let turn = self.turn_of(own, now);
         let expected = turn + own.spacing(now).saturating_mul(before);
-        let wake_at =
-            if self.releases > 0 && own.retry_after_until > now { own.retry_after_until } else { turn };
+        let wake_at = if self.extra_permissions > 0 && own.retry_after_until > now {
+            own.retry_after_until
+        } else {
+            turn
+        };
         (wake_at.max(now), expected)
     }
 }
 
 impl Outage {
-    /// Waits for the reflector's turn. After the reflector's own backoff, calls `queued` with the
-    /// expected time of the turn, and again if that time has changed when the waiter wakes.
+    /// Waits until the reflector has a permission to send its next request: its turn, or an extra
+    /// permission after a response to another reflector. If the reflector still waits after the end
+    /// of its backoff, calls `queued` with the expected time of its turn, and again after each
+    /// change of this time.
     ///
     /// # Cancel safety
-    /// If the future is dropped, a granted turn goes to the next waiter.
+    /// If the future is dropped, a granted permission goes to the next waiter.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, mut queued: impl FnMut(Instant)) {
         let (id, wake) = self.queue.lock().join(failures, Instant::now());
-        let mut place = Place { outage: self, id, has_used_permission: false };
+        let mut entry = QueueEntry { outage: self, id, has_used_permission: false };
         self.log_outage(failures);
         let mut reported_turn = None;
         let permission = loop {
             let now = Instant::now();
             let (permission, wake_at, expected, ready_at) = {
                 let mut queue = self.queue.lock();
-                queue.release(now);
-                queue.grant(now);
+                queue.grant_extra(now);
+                queue.grant_turn(now);
                 let own = queue.waiters.iter().find(|waiter| waiter.id == id);
                 let (permission, ready_at) = own.map_or((None, now), |own| (own.permission, own.ready_at));
                 let (wake_at, expected) = queue.next_wake(id, now);
@@ -250,16 +261,18 @@ impl Outage {
             // This waiter would be due, but the first waiter is not due yet: it has been failing
             // for longer, so it needs more time after the last turn. Check again later.
             let wake_at = if wake_at <= now { now + MIN_SPACING } else { wake_at };
+            // At the end of the backoff, `queued` reports the wait for the turn.
+            let wake_at = if ready_at > now { wake_at.min(ready_at) } else { wake_at };
             tokio::select! {
                 biased;
                 () = wake.notified() => {}
                 () = sleep_until(wake_at) => {}
             }
         };
-        place.has_used_permission = true;
-        drop(place);
-        if permission == Permission::Released {
-            sleep(MAX_RELEASE_JITTER.mul_f64(fastrand::f64())).await;
+        entry.has_used_permission = true;
+        drop(entry);
+        if permission == Permission::Extra {
+            sleep(MAX_EXTRA_JITTER.mul_f64(fastrand::f64())).await;
         }
     }
 
@@ -280,19 +293,23 @@ impl Outage {
             waiting
         };
         let OutageFailures { resource, error, .. } = failures;
-        tracing::warn!(waiting, %resource, %error, "API server unavailable; informers wait and retry in turns");
+        tracing::warn!(
+            waiting, %resource, %error,
+            "API server unavailable; informers wait, and then retry one after another"
+        );
     }
 
     /// Records the first response to a reflector after its requests failed in an outage. Up to two
-    /// more of the waiting reflectors can then send their requests without waiting for their turns.
+    /// of the waiting reflectors get an extra permission: they can send their requests without
+    /// waiting for their turns.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
-        queue.recovering.now += 1;
+        queue.recovering.pending += 1;
         queue.last_turn = None;
-        queue.releases = (queue.releases + RELEASES_PER_RESPONSE).min(queue.waiters.len());
-        queue.release(Instant::now());
-        // All waiters wake and check for a release. A waiter whose `Retry-After` is not over checks
-        // again when it is over.
+        queue.extra_permissions = (queue.extra_permissions + EXTRA_PER_RESPONSE).min(queue.waiters.len());
+        queue.grant_extra(Instant::now());
+        // All waiters wake and check for a permission. A waiter whose `Retry-After` is not over
+        // checks again when it is over.
         queue.waiters.iter().for_each(|waiter| waiter.wake.notify_one());
         drop(queue);
         Recovery { outage: Arc::clone(this), outcome: None }
@@ -314,13 +331,13 @@ impl Outage {
         let over = {
             let mut queue = self.queue.lock();
             let recovering = &mut queue.recovering;
-            recovering.now -= 1;
+            recovering.pending -= 1;
             match outcome {
                 Some(Outcome::Resumed) => recovering.resumed += 1,
                 Some(Outcome::Relisted) => recovering.relisted += 1,
                 None => {}
             }
-            if recovering.now > 0 || recovering.resumed + recovering.relisted == 0 {
+            if recovering.pending > 0 || recovering.resumed + recovering.relisted == 0 {
                 return;
             }
             let counted = std::mem::take(recovering);
@@ -333,15 +350,15 @@ impl Outage {
     }
 }
 
-/// A waiter's place in the queue. Dropping it removes the waiter.
-struct Place<'o> {
+/// A waiter's entry in the queue. Dropping it removes the waiter.
+struct QueueEntry<'o> {
     outage: &'o Outage,
     id: u64,
     /// Whether the reflector has used its permission to send a request.
     has_used_permission: bool,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         self.outage.queue.lock().leave(self.id, self.has_used_permission);
     }
@@ -354,12 +371,12 @@ pub(super) enum Outcome {
     Relisted,
 }
 
-/// The recovery of a reflector that got a response after an outage. Dropping this value reports the
-/// outcome.
+/// The recovery of a reflector after an outage, from its first response to its first success or
+/// next failure. When this value is dropped, the recovery is over, and its outcome is counted.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// `None` until a list or watch succeeds. It stays `None` if the reflector fails again or is
-    /// stopped.
+    /// `None` until a list or watch succeeds. If the reflector fails again or is stopped before
+    /// that, the recovery ends without an outcome.
     outcome: Option<Outcome>,
 }
 

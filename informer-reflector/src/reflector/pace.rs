@@ -13,7 +13,7 @@ const REFILL: Duration = Duration::from_secs(1);
 /// An allowance of requests without a wait: at most ten, and each second adds one.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The time at which the allowance is full again.
+    /// The time at which the allowance is at its maximum again, if no request is taken until then.
     full_at: Instant,
 }
 

@@ -24,8 +24,8 @@ pub struct ListRecord {
     pub error: Option<String>,
     /// The time at which the list was complete.
     pub completed: Instant,
-    /// The duration of the list, with earlier attempts that failed and were retried without a wait,
-    /// but without other failed attempts.
+    /// The duration of the list. If earlier attempts failed and the list was retried without a
+    /// wait, the duration includes these attempts. Attempts before a wait are not included.
     pub took: Duration,
     /// The number of objects in the list.
     pub objects: usize,

@@ -20,8 +20,9 @@ pub(super) struct Reporter {
     /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug
     /// level.
     logged: Option<Cause>,
-    /// Whether a response has been interrupted. An outage resets this field, and so does a watch
-    /// that has lasted ten seconds.
+    /// Whether a response was interrupted before. If not, the next interrupted response causes no
+    /// warning, because it can be the beginning of an outage. An outage, or a watch that lasts ten
+    /// seconds, resets this field to `false`.
     was_interrupted: bool,
     /// Whether any object is quarantined. If none is, [`accepted`](Self::accepted) needs no lock.
     has_quarantined: bool,
@@ -71,8 +72,8 @@ impl Reporter {
         });
     }
 
-    /// Records the start of a list. A list that follows a failed list without a wait counts as the
-    /// same list.
+    /// Records the start of a list. If the last list has failed and is now retried without a wait,
+    /// both count as one list, which began with the first attempt.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
@@ -117,8 +118,10 @@ impl Reporter {
         }
     }
 
-    /// Records a recovery, because a watch has lasted long enough. A complete list is not enough:
-    /// if only watches fail, the same failure would be logged after each list.
+    /// Records a recovery, because a watch has lasted long enough. The next failure can then be
+    /// logged as a warning again, even if it has the same cause as the last one. A complete list is
+    /// no recovery: otherwise, a server on which all watches fail would cause a warning after each
+    /// list.
     pub(super) fn recovered(&mut self) {
         self.was_interrupted = false;
         if self.logged.take().is_some() {
@@ -126,10 +129,12 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request. The next request follows after `wait`. `only_own_resource` is
-    /// `false` if the whole server is unavailable: `Outage` then logs the outage, and this method
-    /// logs only at debug level. It also does so for the first interrupted response, which can be
-    /// the beginning of an outage.
+    /// Records a failed request. The next request follows after `wait`. Logs a warning, or only a
+    /// line at debug level in three cases:
+    /// - `only_own_resource` is `false`: the whole server is unavailable.
+    ///   [`Outage`](super::outage::Outage) logs that.
+    /// - The response was interrupted, for the first time. This can be the beginning of an outage.
+    /// - The last warning had the same cause.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, only_own_resource: bool) {
         self.list_began = None;
         let is_interruption = only_own_resource && matches!(error, ListWatchError::Interrupted(_));
@@ -155,7 +160,9 @@ impl Reporter {
         });
     }
 
-    /// Records that the backoff is over and the next request waits for its turn.
+    /// Sets the health to [`Health::AwaitingTurn`], because the backoff is over, but the reflectors
+    /// of an unavailable server send their requests one after another. `until` is the expected time
+    /// of the next request.
     pub(super) fn awaits_turn(&self, until: Instant) {
         self.health.send_modify(|health| {
             if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
@@ -233,12 +240,14 @@ impl Reporter {
         }
     }
 
-    /// Ends the quarantine of all objects that a complete list has not quarantined.
-    pub(super) fn only_quarantined(&mut self, listed: &BTreeSet<ObjectKey>) {
+    /// Ends the quarantine of all objects except those in `undecodable`, after a complete list.
+    /// `undecodable` has the objects of this list that can't be decoded or transformed. The
+    /// quarantine also ends for objects that the list does not contain.
+    pub(super) fn only_quarantined(&mut self, undecodable: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
-            let returned =
-                notes.quarantined.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect();
+            let ended = notes.quarantined.extract_if(|key, _| !undecodable.contains(key));
+            let returned = ended.map(|(key, _)| key).collect();
             self.has_quarantined = !notes.quarantined.is_empty();
             returned
         };

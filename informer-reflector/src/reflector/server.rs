@@ -27,13 +27,12 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// that. By default, each reflector has its own value.
 ///
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
-/// - Each reflector backs off, for at most half the time since its first failure, or for at most
-///   twice the first wait of its [backoff](super::ReflectorConfig::backoff) if that is longer. A
-///   longer `Retry-After` takes precedence.
-/// - After its backoff, a reflector waits for its turn. The time between two turns is a fifth of
-///   the time for which the next reflector has been failing, between 0.3 and 5 seconds. The longer
-///   a reflector has been failing, the later is its turn, so that resources with a permanent
-///   failure delay no others.
+/// - Each reflector backs off, for at most half of the time since its first failure. This limit is
+///   never less than twice the first wait of its [backoff](super::ReflectorConfig::backoff): 1.6
+///   seconds by default. A longer `Retry-After` takes precedence.
+/// - After its backoff, a reflector waits for its turn. The reflectors send their requests one
+///   after another, with pauses of 0.3 to 5 seconds. The longer a reflector has been failing, the
+///   later is its turn, so that resources with a permanent failure delay no others.
 /// - A reflector that gets a response lets two waiting reflectors send their requests without
 ///   waiting for their turns. Only a `Retry-After` that the server requested, and a random pause of
 ///   up to 0.1 seconds, still delay a request. After the next failed request, reflectors wait for

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The number of silent connections in a row after which the next connection can be silent until
-/// its [first bookmark](FIRST_BOOKMARK). With a shorter limit, the watch of an unchanged resource
-/// would always be replaced before its first bookmark.
+/// The number of silent connections in a row that are replaced after the configured time without
+/// data. The connection after them can be silent until its [first bookmark](FIRST_BOOKMARK).
+/// Otherwise, if a resource does not change, each connection would be replaced before its first
+/// bookmark.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// The time within which the first bookmark of a watch must arrive. A server sends it after two

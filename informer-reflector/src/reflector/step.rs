@@ -58,14 +58,14 @@ impl Step {
 
     /// Returns why this step is a relist, for
     /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists); `None` if the step is a
-    /// watch. `ended` is the form of the request before this step.
-    pub(super) fn relist_cause(&self, ended: Form) -> Option<&'static str> {
+    /// watch. `ended_request` is the list or watch before this step.
+    pub(super) fn relist_cause(&self, ended_request: Form) -> Option<&'static str> {
         let next = match self {
             Self::Requested => return Some("requested"),
             Self::Now(next) | Self::AtOnce(next, _) | Self::Later(next, _) => next,
         };
         let is_expired = |error: &ListWatchError| error.is_expired() || error.is_too_large_resource_version();
-        match (next, ended) {
+        match (next, ended_request) {
             (Request::Watch, _) => None,
             _ if self.error().is_some_and(is_expired) => Some("expired"),
             (Request::Pages, Form::StreamingList) => Some("fallback"),
@@ -75,11 +75,12 @@ impl Step {
         }
     }
 
-    /// Returns the outcome of a request, for the request's span. `ended` is the form of the request.
-    fn outcome(&self, ended: Form) -> &'static str {
+    /// Returns how a list or watch ended, as a text for its tracing span: for example `complete`,
+    /// or the cause of an error. `ended_request` is this list or watch.
+    fn outcome(&self, ended_request: Form) -> &'static str {
         match self {
             Self::Requested => "relist requested",
-            Self::Now(_) if ended == Form::Watch => "closed",
+            Self::Now(_) if ended_request == Form::Watch => "closed",
             Self::Now(_) => "complete",
             Self::AtOnce(_, error) | Self::Later(_, error) => cause(error),
         }

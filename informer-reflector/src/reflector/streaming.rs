@@ -23,9 +23,9 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// The time that each received object adds to the [`Allowance`] of waiting time. A stream that
-/// delivers fewer than 200 objects a second uses up its allowance, and the reflector then makes a
-/// paged list.
+/// The time that each received object adds to the time for which a streaming list may still wait
+/// ([`Allowance`]). A stream that delivers fewer than 200 objects a second uses up this time, and
+/// the reflector then makes a paged list.
 ///
 /// This limit detects servers that return an ordinary watch: no cluster changes objects of one type
 /// 200 times a second for long. A streaming list over a slow link can also be slower than the
@@ -33,12 +33,13 @@ use super::watch::{GRACE, OpenWatch};
 /// not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The maximum of the [`Allowance`] of waiting time, as a multiple of `list_stall_timeout`. Without
-/// this limit, 720,000 objects at the beginning of a stream would allow an hour of waiting.
+/// The maximum time for which a streaming list may still wait ([`Allowance`]), as a multiple of
+/// `list_stall_timeout`. Each received object adds to this time. Without a maximum, a stream could
+/// wait for an hour after 720,000 objects.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
-/// The number of failed streams without a complete list between them after which the reflector
-/// makes a paged list.
+/// After this number of failed streaming lists, the reflector makes a paged list. A complete list
+/// restarts the count.
 const MAX_BROKEN: u32 = 2;
 
 /// The reason why a streaming list failed.
@@ -86,8 +87,8 @@ impl Allowance {
         }
     }
 
-    /// Stops the growth of the allowance, because the stream has sent a change: all existing
-    /// objects have arrived, so the end of the list must follow.
+    /// Ends the growth of the time for which the list may still wait, because the stream has sent a
+    /// change: all existing objects have arrived, so the end of the list must follow.
     fn changes_have_begun(&mut self) {
         self.earns = false;
         self.left = self.left.min(self.pause);

@@ -1,5 +1,5 @@
-//! Watches from the last resource version until the server or the network ends them, and the
-//! reflector's step after each kind of end.
+//! Runs a reflector's watch, from the last resource version until the server or the network ends
+//! the watch. Also decides the reflector's next step after each kind of end.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -32,8 +32,9 @@ const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(15);
 /// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// The number of [failures](WatchFailures::failures) after which the reflector relists. Their cause
-/// can be the resource version or the next event, and a relist avoids both.
+/// The number of [failures](WatchFailures::failures) after which the reflector relists. If watches
+/// fail again and again, the cause can be their resource version, or the first event that the
+/// server has to send. A relist avoids both causes.
 const MAX_FAILURES: u32 = 3;
 
 /// The failures since a watch was last [stable](STABLE_WATCH).
@@ -50,6 +51,7 @@ pub(super) struct WatchFailures {
 /// An open watch.
 pub(super) struct OpenWatch<K> {
     pub(super) events: WatchStream<K>,
+    /// The time at which the stream was opened; for a streaming list, before its objects arrived.
     pub(super) opened: Instant,
     /// The time after which the server ends the watch.
     pub(super) lifetime: Duration,
@@ -65,7 +67,8 @@ const MAX_GATHERED: usize = 100;
 /// The changes for the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
-    /// The numbers of received events by type, including events without a change.
+    /// The numbers of received events by type. They include events that change no object, such as
+    /// bookmarks.
     events: EventCounts,
 }
 
@@ -90,11 +93,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             },
         };
         let from = self.history.last_seen.clone();
+        // The time of a streaming list before its end does not count as time of the watch.
+        let began = Instant::now();
         self.silence.restart();
         self.reporter.count(|counts| counts.watches += 1);
         self.reporter.set(Health::Live { last_event: self.silence.last_event });
-        let ending = self.receive_until_end(&mut watch).await;
-        let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= MIN_USEFUL_WATCH;
+        let ending = self.receive_until_end(&mut watch, began).await;
+        let was_useful = self.history.last_seen != from || began.elapsed() >= MIN_USEFUL_WATCH;
         match ending {
             Ending::Closed if was_useful && self.pace.take() => Step::Now(self.next_request()),
             Ending::Failed(error @ ListWatchError::Interrupted(_)) if was_useful => {
@@ -128,15 +133,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Passes changes to the store until the watch ends, exceeds its timeout, or is silent for too
-    /// long.
-    async fn receive_until_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
+    /// long. `began` is the start of the watch; after a streaming list, the end of the list.
+    async fn receive_until_end(&mut self, watch: &mut OpenWatch<K>, began: Instant) -> Ending {
         let end = watch.opened + watch.lifetime + GRACE;
-        let mut stable_at = Some(watch.opened + STABLE_WATCH);
-        let mut checked = watch.opened;
+        let mut stable_at = Some(began + STABLE_WATCH);
+        let mut checked = began;
         loop {
             let silence = self.silence.limit(self.config.watch_idle_timeout);
             let next_check = (checked.max(self.silence.quiet_since) + silence).min(end);
-            let resumed_at = self.recovery.as_ref().map(|_| watch.opened + MIN_USEFUL_WATCH);
+            let resumed_at = self.recovery.as_ref().map(|_| began + MIN_USEFUL_WATCH);
             let deadline = [stable_at, resumed_at].into_iter().flatten().fold(next_check, Instant::min);
             match timeout_at(deadline, self.receive(&mut watch.events)).await {
                 Ok(Some(ending)) => return ending,
@@ -177,9 +182,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store until the watch ends, and returns how it ended. Returns `None`
-    /// at the first data after earlier connections were silent. The caller then determines the
-    /// maximum time without data again, because it can be shorter now.
+    /// Passes changes to the store until the watch ends, and returns how it ended. If the
+    /// connections before this one were silent, returns `None` when the first data arrives,
+    /// although the watch has not ended. The caller then determines the maximum time without data
+    /// again, because it can be shorter now.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -312,15 +318,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             Ok(object) => object,
             Err(rejected) => return self.take_rejected(if_malformed, rejected),
         };
-        let resource_version = object.resource_version().clone();
+        self.advance(object.resource_version());
         self.reporter.accepted(object.key());
-        let delta = delta(object);
-        if matches!(delta, Delta::Added(_)) {
-            self.advance_unless_initial(&resource_version);
-        } else {
-            self.advance(&resource_version);
-        }
-        Ok(Some(delta))
+        Ok(Some(delta(object)))
     }
 
     /// Quarantines an object that can't be decoded or transformed (invariant I10). If the object
@@ -335,30 +335,23 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.reporter.quarantine(&object);
             return Err(Ending::Unattributable(object.error));
         };
+        self.advance(&object.resource_version);
         if kind == RejectedKind::Deleted {
-            self.advance(&object.resource_version);
             self.reporter.accepted(&key);
             return Ok(Some(Delta::Deleted(Deleted::missed(key, None))));
         }
-        self.advance_unless_initial(&object.resource_version);
         self.reporter.quarantine(&object);
         Ok(None)
     }
 
-    /// Records this resource version as the last one, from which a watch can resume. Does nothing
-    /// if the version is empty or `0`.
+    /// Records the resource version from which the next watch resumes. Does nothing if
+    /// `resource_version` is empty or `0`, or if the last list had no version.
     fn advance(&mut self, resource_version: &ResourceVersion) {
-        if is_watchable(resource_version) {
+        // After a list without a version, the watch begins with all existing objects, and does not
+        // report the deletions since the list. So `last_seen` stays empty, and a list follows the
+        // watch (invariant I9).
+        if is_watchable(resource_version) && !self.history.last_seen.is_empty() {
             self.history.last_seen.clone_from(resource_version);
-        }
-    }
-
-    /// Records the resource version of an added object as the last one. Does nothing if there is no
-    /// last version yet, because the watch then begins with all existing objects in any order, and
-    /// no watch can resume from the version of one of them.
-    fn advance_unless_initial(&mut self, resource_version: &ResourceVersion) {
-        if !self.history.last_seen.is_empty() {
-            self.advance(resource_version);
         }
     }
 }

@@ -1,15 +1,20 @@
 //! The requests of lists and watches.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use http::Request;
 use informer_core::{
     ListOptions, ListWatchError, ListerWatcher, ObjectKey, ResourceVersionMatch, WatchOptions,
 };
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Client;
+use kube::client::Body;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use tokio::sync::Barrier;
 
 use super::server::{EMPTY_LIST, Server, answer, list, watch, watch_options};
 
@@ -82,6 +87,29 @@ async fn metadata_only_type_requests_only_metadata() -> Result<(), ListWatchErro
     assert_eq!(server.header("accept"), accepted);
     assert_eq!(nodes.description(), "metadata of nodes");
     Ok(())
+}
+
+#[tokio::test]
+async fn concurrent_requests_that_prefer_protobuf_fall_back_to_json() {
+    // The server refuses the first request only after it has received both.
+    let both = Arc::new(Barrier::new(2));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let accepts = request.headers().get("accept").and_then(|value| value.to_str().ok());
+        let prefers_protobuf = accepts.is_some_and(|accepts| accepts.contains("protobuf"));
+        let both = Arc::clone(&both);
+        async move {
+            if !prefers_protobuf {
+                return answer(200, EMPTY_LIST);
+            }
+            both.wait().await;
+            answer(406, "")
+        }
+    });
+    let pods = KubeListWatch::<Pod>::all(Client::new(service, "default"));
+    let same = pods.clone();
+    let (first, second) =
+        tokio::join!(list(&pods, ListOptions::default()), list(&same, ListOptions::default()));
+    assert!(first.is_ok() && second.is_ok(), "{first:?} and {second:?}");
 }
 
 #[tokio::test]

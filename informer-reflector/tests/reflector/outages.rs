@@ -277,6 +277,25 @@ async fn dead_resource_is_logged_once_with_its_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unsent_request_does_not_count_as_a_response() {
+    let (known, server, log) = (SharedServer::new(), Server::default(), Log::default());
+    let _logging = log.start();
+    let mut reflectors = Reflectors::sharing(&known, &server, 3);
+    reflectors.live().await;
+    sleep(Duration::from_secs(15)).await;
+    server.goes_away();
+    // The requests of another reflector, for example with a very long selector, can't be built.
+    let unsent = || Line::ListFails(ListWatchError::InvalidRequest("its URI is too long".into()));
+    let config = ReflectorConfig::new().server(known.clone());
+    let _run = Run::with((0..20).map(|_| unsent()).collect(), config);
+    sleep(Duration::from_secs(30)).await;
+    let lines = log.lines.lock();
+    let failures = lines.iter().filter(|line| line.starts_with("list or watch failed"));
+    assert_eq!(failures.count(), 1, "only the other reflector logs its own failure: {lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("API server unavailable")), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn health_shows_the_wait_for_a_turn() {
     let server = Server::default();
     server.goes_away();
@@ -289,6 +308,12 @@ async fn health_shows_the_wait_for_a_turn() {
     });
     let latest = turns.clone().max().expect("most of them wait for a turn");
     assert!(turns.count() > 25 && latest > Duration::from_secs(100), "{latest:?}");
+    for _ in 0..120 {
+        sleep(Duration::from_millis(500)).await;
+        let is_over = |health: &Health| matches!(health, Health::BackingOff { until, .. } if until.elapsed() > Duration::from_millis(10));
+        let healths = reflectors.statuses.iter().map(ReflectorStatus::health);
+        assert_eq!(healths.filter(is_over).count(), 0, "no reflector shows a backoff that is over");
+    }
     server.comes_back();
     reflectors.live().await;
 }

@@ -176,6 +176,20 @@ fn endless() -> futures::channel::mpsc::UnboundedReceiver<Events> {
     receiver
 }
 
+#[tokio::test(start_paused = true)]
+async fn slow_streaming_list_does_not_reset_the_backoff() {
+    let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(60));
+    let busy = || Line::StreamFails(failure(429, "TooManyRequests"));
+    let (events, line) = stream_of(vec![]);
+    let mut run = Run::streaming_with(vec![busy(), busy(), line, watch().1], config);
+    run.expect_requests(&["stream newest"; 3]).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    send(&events, vec![end("7")]);
+    run.health(Health::is_live).await;
+    send(&events, vec![error(500, "InternalError")]);
+    run.expect_after(3.2..6.4, "watch 7").await;
+}
+
 /// A streaming list that sends a batch every `millis` milliseconds, without an end.
 fn trickle(millis: u64, batch: impl Fn(usize) -> Vec<WatchEvent<ConfigMap>> + Send + 'static) -> Line {
     let (events, line) = stream_of(vec![vec![added("a", "1")]]);

@@ -148,15 +148,19 @@ async fn watch_timeouts_are_random() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_initial_events_do_not_move_the_version() {
+async fn i9_watch_after_a_list_without_version_cannot_resume() {
     for unstated in ["", "0"] {
         let (events, line) = watch();
-        let mut run = Run::new(vec![page(vec![], unstated), line]);
+        let first = page(vec![item("a", "3"), item("gone", "4")], unstated);
+        let mut run = Run::new(vec![first, line, page(vec![item("a", "91")], unstated)]);
         run.expect_requests(&["list 0 500", "watch "]).await;
-        send(&events, vec![added("a", "90"), added("b", "30")]);
-        run.expect_notes(&["[]@", "+a +b@"]).await;
-        send(&events, vec![WatchEvent::Modified(named("a", "91").into()), added("c", "92")]);
-        run.expect_notes(&["~a +c@92"]).await;
+        // "gone" was deleted before the watch began, so no event reports its deletion.
+        send(&events, vec![added("c", "92"), added("a", "90"), modified("a", "91"), bookmark("93")]);
+        run.expect_notes(&["[a gone]@", "+c +a ~a@"]).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        drop(events);
+        run.expect_requests(&["list 0 500", "watch "]).await;
+        run.expect_notes(&["[a]@"]).await;
     }
 }
 

@@ -16,7 +16,7 @@ fn update(name: &str, value: u64) -> Event<u64> {
     Event::Updated { old: object(name, value), new: object(name, value + 1) }
 }
 
-/// The part of one slow handler, which is `None` while the handler is not behind.
+/// The batches that one slow handler has not taken; `None` while the handler is not behind.
 type Part = Option<SharedPart>;
 
 /// Publishes a batch for all `parts`.

@@ -1,4 +1,5 @@
-//! [`Direct`]: decodes protobuf into the types of frequent kinds, without a tape.
+//! [`Direct`]: decodes protobuf into the types of frequent kinds, without a tape (a list of
+//! tokens).
 //!
 //! `messages.rs` is generated from the table of [`kube_messages`] and the types of k8s-openapi. The
 //! decoders read only messages in the form that servers usually write. They return `None` for any
@@ -30,7 +31,7 @@ pub(super) struct Direct {
     pub(super) message: &'static str,
     /// Decodes a message from which the pruned fields have been removed. Returns `None` if the
     /// message is invalid, or not in the form that servers usually write. The caller then decodes
-    /// it with a tape.
+    /// the message in two steps: into a tape (a list of tokens), and from the tape into the object.
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 
@@ -64,8 +65,9 @@ trait Value: Sized {
     }
 }
 
-/// A field of a Rust struct that holds one [`Value`]: of type `V`, or of type `Option<V>`.
-trait Place {
+/// A field of a Rust struct, with one [`Value`]. The type of the field is the type of the value, or
+/// an `Option` of it.
+trait SingleField {
     /// Sets the Rust field to the content of a protobuf field, unless the content means that the
     /// field is absent ([`Value::is_absent`]). Go also writes fields that are not set, with the
     /// content zero. Returns `None` if the content is invalid.
@@ -76,14 +78,15 @@ trait Place {
     fn present(&mut self, content: Content<'_>) -> Option<()>;
 }
 
-/// A field of a Rust struct that holds a list or map: of type `C`, or of type `Option<C>`.
+/// A field of a Rust struct, with a list or map of type `C`. The type of the field is `C` or
+/// `Option<C>`.
 trait AsCollection<C> {
     fn collection(&mut self) -> &mut C;
 }
 
 /// Decodes the protobuf message of an object of type `M`. Returns `None` if the message is
-/// malformed, or not in the form that servers usually write. The caller then decodes it with a
-/// tape.
+/// malformed, or not in the form that servers usually write. The caller then decodes the message in
+/// two steps: into a tape (a list of tokens), and from the tape into the object.
 fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
     // Decode into the final heap allocation, because moving an object of several kilobytes is slow.
     let mut object = OwnedObject::new(M::default());
@@ -91,9 +94,13 @@ fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObjec
     Some(object.cast())
 }
 
-/// Calls `read` with each field of a protobuf message. Returns `None` if `read` does, if the
-/// message is malformed, if a field number is above 127, or if a field occurs again, unless `read`
-/// takes the further occurrences from [`Occurrence::rest`].
+/// Calls `read` with each field of a protobuf message. If the message has the same field several
+/// times, `read` gets the first occurrence, and can take the others from [`Occurrence::rest`].
+/// Returns `None` in these cases:
+/// - `read` returns `None`.
+/// - The message is malformed.
+/// - A field number is above 127.
+/// - A field occurs again, and `read` has not taken this occurrence.
 fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let (mut rest, mut seen) = (Fields(bytes), 0_u128);
     while let Some((number, content)) = rest.next().ok()? {
@@ -114,13 +121,13 @@ fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> O
     each_field(bytes, read)
 }
 
-/// Reads all elements of a list into the Rust field `place`: `field` has the first element, and the
-/// others follow it in the message. Returns `None` if an element is invalid.
-fn list<V: Value>(place: &mut impl AsCollection<Vec<V>>, field: Occurrence<'_, '_>) -> Option<()> {
-    let Occurrence { number, content, rest } = field;
+/// Reads all elements of a list into the Rust field `target`. `first` is the first element; the
+/// other elements follow it in the message. Returns `None` if an element is invalid.
+fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, '_>) -> Option<()> {
+    let Occurrence { number, content, rest } = first;
     let mut ahead = *rest;
     let following = std::iter::from_fn(|| next_of_run(number, &mut ahead)).count();
-    let list = place.collection();
+    let list = target.collection();
     list.reserve_exact(1 + following);
     let mut next = Some(content);
     while let Some(content) = next {
@@ -131,14 +138,14 @@ fn list<V: Value>(place: &mut impl AsCollection<Vec<V>>, field: Occurrence<'_, '
     Some(())
 }
 
-/// Reads all entries of a map into the Rust field `place`: `field` has the first entry, and the
-/// others follow it in the message. Returns `None` if an entry is invalid.
+/// Reads all entries of a map into the Rust field `target`. `first` is the first entry; the other
+/// entries follow it in the message. Returns `None` if an entry is invalid.
 fn map<V: Value>(
-    place: &mut impl AsCollection<BTreeMap<String, V>>,
-    field: Occurrence<'_, '_>,
+    target: &mut impl AsCollection<BTreeMap<String, V>>,
+    first: Occurrence<'_, '_>,
 ) -> Option<()> {
-    let Occurrence { number, content, rest } = field;
-    let map = place.collection();
+    let Occurrence { number, content, rest } = first;
+    let map = target.collection();
     let mut next = Some(content);
     while let Some(content) = next {
         let Content::Bytes(entry) = content else { return None };
@@ -165,7 +172,7 @@ fn is_zero(content: Content<'_>) -> bool {
     matches!(content, Content::Number(0) | Content::Bytes([]) | Content::Double(0.0))
 }
 
-impl<V: Value> Place for V {
+impl<V: Value> SingleField for V {
     fn optional(&mut self, content: Content<'_>) -> Option<()> {
         if V::is_absent(content) { Some(()) } else { self.read(content) }
     }
@@ -175,7 +182,7 @@ impl<V: Value> Place for V {
     }
 }
 
-impl<V: Value> Place for Option<V> {
+impl<V: Value> SingleField for Option<V> {
     fn optional(&mut self, content: Content<'_>) -> Option<()> {
         if V::is_absent(content) { Some(()) } else { self.present(content) }
     }

@@ -1,4 +1,4 @@
-//! Tests that objects decoded without a tape equal those decoded with a tape.
+//! Tests that objects decoded without a tape (a list of tokens) equal those decoded with a tape.
 
 use std::fmt::Debug;
 

@@ -1,7 +1,8 @@
 //! Decodes lists in protobuf.
 //!
-//! The body is a `runtime.Unknown` message, and its field 2 contains the list. All fields that
-//! are read in these two messages contain bytes.
+//! The body is a `runtime.Unknown` message, and its field 2 contains the message of the list. In
+//! both messages, all fields have the protobuf wire type of bytes (length-delimited). A field of
+//! another wire type is an error.
 
 use informer_core::ListWatchError;
 use kube::core::ListMeta;
@@ -109,7 +110,7 @@ impl<K> ListDecoder<K> {
                     items.push(Ok(object.cast()));
                     return Ok(());
                 }
-                let tape = read(message, bytes, self.form.off_tape(self.skipped.root()));
+                let tape = read(message, bytes, self.form.unread_fields(self.skipped.root()));
                 if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&tape)) {
                     return Err(self.unexpected(&why));
                 }

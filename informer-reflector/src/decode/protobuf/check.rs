@@ -8,8 +8,8 @@ use super::Object;
 use crate::decode::json::MAX_DEPTH;
 use crate::decode::tape::Tape;
 
-/// The messages whose k8s-openapi type has a required field of type time: the index of each
-/// message, and the number of the field.
+/// The messages whose k8s-openapi type has a required field of type time. Each entry has the
+/// [`Message::index`] of the message, and the number of the field.
 static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
     [("meta.v1.Condition", "lastTransitionTime"), ("events.v1.EventSeries", "lastObservedTime")].map(
         |(message, name)| {

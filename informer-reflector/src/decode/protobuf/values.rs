@@ -1,4 +1,5 @@
-//! Checks the values of protobuf fields, and writes them to the tape.
+//! Checks the values of protobuf fields, and writes them to the tape, the list of an object's
+//! tokens.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -16,7 +17,8 @@ const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Each function rejects the object if the bytes are not a valid value of the field's type.
 impl<const WRITES: bool> Object<WRITES> {
-    /// Rejects the object, and writes `null` for a value that can't be read.
+    /// Handles a value that can't be read: marks the whole object as rejected because of this
+    /// problem. Also writes `null`, because each field on the tape needs a value.
     pub(super) fn reject(&mut self, problem: &str) {
         self.tape.reject(problem);
         self.push(Token::Null);
