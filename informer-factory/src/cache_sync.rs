@@ -26,8 +26,8 @@ pub trait CacheSync: Send + Sync {
         self.synced()
     }
 
-    /// Returns whether the cache watches a namespace, for a cache that watches each namespace
-    /// separately. Default: [`NamespaceWatch::Fixed`].
+    /// Returns whether the cache watches a namespace separately, has removed it, or neither.
+    /// Default: [`NamespaceWatch::Fixed`], which means neither.
     fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         _ = namespace;
         NamespaceWatch::Fixed
@@ -37,7 +37,7 @@ pub trait CacheSync: Send + Sync {
     fn waiting_for(&self) -> String;
 }
 
-/// Whether a cache watches a namespace.
+/// Whether a cache watches a namespace separately, has removed it, or neither.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
     /// The cache does not watch namespaces separately, or has no record of this namespace. A cache

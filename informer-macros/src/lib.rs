@@ -1,5 +1,5 @@
-//! `#[derive(Informer)]`: typed accessors, indexes and slim views for the informers of
-//! informer-factory.
+//! `#[derive(Informer)]`: generates code to use a type with the informers of informer-factory, such
+//! as a method of the factory that returns the informer of the type.
 //!
 //! Programs import the derive as `informer_factory::Informer`. The README of this crate shows the
 //! generated code.

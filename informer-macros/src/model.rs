@@ -25,7 +25,8 @@ pub(crate) struct Model {
     pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// The methods that select the informer; `None` if no accessor is generated.
+    /// The methods that return the informer from the factory, as in
+    /// `factory.stable().v1().cron_tabs()`; `None` if the derive generates no such methods.
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,
@@ -154,8 +155,9 @@ fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks a type that implements `kube::Resource` itself. The names in its attributes only determine
-/// the accessors.
+/// Checks the `#[informer(...)]` attributes of a type whose author implements `kube::Resource`
+/// (`own_resource`). Group, version, kind and plural in these attributes determine only the names
+/// of the methods that return the informer from the factory.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {
@@ -188,7 +190,8 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     Some(Identity { group: group?, version: version?, accessor, object: object.span() })
 }
 
-/// Checks a slim view. Its `#[informer(...)]` attributes must describe the resource completely.
+/// Checks a slim view: a struct with only some fields of a resource. Its `#[informer(...)]`
+/// attributes must identify the resource.
 fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
     let missing: Vec<&str> = [
         ("group", attributes.group.is_none()),

@@ -26,7 +26,8 @@ pub(crate) struct Place {
 pub(crate) enum GroupAccessor {
     /// A new method of the factory, such as `stable`.
     New(Ident),
-    /// A built-in group. The name is the factory's type for the version, such as `CoreV1`.
+    /// A method that the factory already has, such as `core`, because the group is built in. The
+    /// stored name is the type that has the accessors of the group and version, such as `CoreV1`.
     BuiltIn(Ident),
 }
 

@@ -1,6 +1,6 @@
 //! [`InformerMetrics`]: the metrics of a factory's informers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use informer_core::HandlerStats;
@@ -16,9 +16,11 @@ use crate::{short, write};
 /// [`Registry::register_collector`](prometheus_client::registry::Registry::register_collector).
 ///
 /// Each series has the labels `resource`, such as `deployments.apps in namespace "shop"`, and
-/// `object`, the name of the object type, such as `Deployment`. The series of an informer end when
-/// the factory removes the informer: in [`stop`](SharedInformerFactory::stop), or because the
-/// informer was unused. They continue after a shutdown of the factory and after a panic.
+/// `object`, the name of the object type, such as `Deployment`. If several informers have the same
+/// resource and the same name of the object type, `object` also has a number for all but the first
+/// of them, such as `PodView 2`. The series of an informer end when the factory removes the
+/// informer: in [`stop`](SharedInformerFactory::stop), or because the informer was unused. They
+/// continue after a shutdown of the factory and after a panic.
 ///
 /// | metric | type | additional labels |
 /// |---|---|---|
@@ -73,6 +75,9 @@ impl InformerMetrics {
 /// The state of an informer at the time of a request for the metrics.
 struct Informer {
     report: InformerReport,
+    /// The name of the object type. It has a number if an earlier informer of the same resource has
+    /// the same name.
+    object: String,
     counts: ReflectorCounts,
     /// The statistics of the informer's handlers, by the name of the handler. Handlers with the
     /// same name share an entry with their sums, and with the duration of the longest call of them
@@ -183,7 +188,21 @@ fn by_cause(counts: &BTreeMap<&'static str, u64>) -> Vec<(&'static str, f64)> {
 }
 
 impl Informer {
-    fn new(report: InformerReport) -> Self {
+    /// Returns all informers of a factory, ordered by description.
+    fn all(factory: &SharedInformerFactory) -> Vec<Self> {
+        let mut seen = HashMap::<(String, &str), usize>::new();
+        let reports = factory.informers().into_iter();
+        let informers = reports.map(|report| {
+            let name = short(report.object);
+            let count = seen.entry((report.description.clone(), name)).or_default();
+            *count += 1;
+            let object = if *count == 1 { name.to_owned() } else { format!("{name} {count}") };
+            Self::new(report, object)
+        });
+        informers.collect()
+    }
+
+    fn new(report: InformerReport, object: String) -> Self {
         let mut handlers = BTreeMap::<String, HandlerStats>::new();
         for (name, stats) in &report.handlers {
             let sum = handlers.entry(name.clone()).or_default();
@@ -194,11 +213,11 @@ impl Informer {
             sum.busy += stats.busy;
             sum.slowest = sum.slowest.max(stats.slowest);
         }
-        Self { counts: report.status.counts(), report, handlers }
+        Self { counts: report.status.counts(), report, object, handlers }
     }
 
     fn labels(&self) -> Labels<'_> {
-        vec![("resource", &self.report.description), ("object", short(self.report.object))]
+        vec![("resource", &self.report.description), ("object", self.object.as_str())]
     }
 
     fn labels_with<'a>(&'a self, name: &'a str, value: &'a str) -> Labels<'a> {
@@ -210,7 +229,7 @@ impl Informer {
 
 impl Collector for InformerMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let informers: Vec<_> = self.factory.informers().into_iter().map(Informer::new).collect();
+        let informers = Informer::all(&self.factory);
         for (kind, name, help, value) in OF_INFORMER {
             let samples = informers.iter().filter_map(|it| Some((it.labels(), value(it)?)));
             write(&mut encoder, kind, name, help, samples)?;

@@ -119,13 +119,14 @@ impl QueueMetrics {
     }
 
     /// Adds the exact depth and the unfinished work of `queue` to these metrics until the queue is
-    /// dropped. The queue must have been built with
-    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics), with these or with others. A queue
-    /// without metrics records no times, so its unfinished work is missing.
+    /// dropped. A queue that was built without any
+    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics) records no times, so its unfinished
+    /// work is missing.
     ///
-    /// When all queues with one name that were passed to this method have been dropped, all series
-    /// with this name end. For other queues, the series do not end, and the depth is the number of
-    /// added keys minus the number of keys that workers have taken.
+    /// The series of a queue name end when all queues with this name that were passed to this
+    /// method have been dropped. If no queue with a name was passed to this method, the series of
+    /// the name do not end. Their depth is the number of added keys minus the number of keys that
+    /// workers have taken.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let observe = queue.observer();
         let gauges = Box::new(move || {

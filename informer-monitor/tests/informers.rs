@@ -1,5 +1,6 @@
 //! The metrics of informers, on the API server simulator.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use informer_core::HandlerOptions;
@@ -8,6 +9,7 @@ use informer_monitor::InformerMetrics;
 use informer_testing::Simulator;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
+use kube::core::discovery::{ApiResource, Scope};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -129,4 +131,25 @@ async fn metrics_follow_an_informer_from_its_list_to_its_end() {
     factory.stop(&informer).await;
     drop(informer);
     assert!(!page(&registry).contains("configmaps"), "the informer was dropped:\n{}", page(&registry));
+}
+
+#[tokio::test]
+async fn informers_of_the_same_name_have_separate_series() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let factory = SharedInformerFactory::new(simulator.client().expect("a client"));
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(InformerMetrics::new(&factory)));
+    // Both have the same description, and object types of the same name without its parameters.
+    let described = ApiResource::erase::<ConfigMap>(&());
+    let metadata = factory.metadata();
+    let _informers = (metadata.of::<ConfigMap>(), metadata.resource(&described, &Scope::Namespaced));
+    let page = page(&registry);
+    let samples = page.lines().filter(|line| !line.starts_with('#'));
+    let series: Vec<_> = samples.filter_map(|line| Some(line.rsplit_once(' ')?.0)).collect();
+    let different: BTreeSet<_> = series.iter().collect();
+    assert_eq!(different.len(), series.len(), "{page}");
+    for object in ["PartialObjectMeta", "PartialObjectMeta 2"] {
+        let label = format!("object=\"{object}\"");
+        assert_eq!(value(&page, "informer_synced", &[&label]), Some(0.0), "{label} in\n{page}");
+    }
 }

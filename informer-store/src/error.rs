@@ -3,6 +3,8 @@
 use informer_core::{ObjectKey, ResourceVersion};
 use thiserror::Error;
 
+use crate::NAMESPACE_INDEX;
+
 /// The error of an operation that adds, queries or removes an index.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -17,7 +19,7 @@ pub enum IndexError {
         name: String,
     },
     /// The store has no index with this name, or the index can't be removed.
-    #[error("no index named \"{name}\" exists; existing indexes: {existing}")]
+    #[error("{}", unknown(name, existing))]
     Unknown {
         /// The name of the requested index.
         name: String,
@@ -60,6 +62,16 @@ pub struct IndexFailure {
     pub resource_version: ResourceVersion,
     /// The error that the function returned, or a message about a panic.
     pub error: String,
+}
+
+/// Returns the message of [`IndexError::Unknown`]. This error has two causes: the index does not
+/// exist, or a caller has tried to remove the index by namespace, which every store needs.
+fn unknown(name: &str, existing: &str) -> String {
+    if name == NAMESPACE_INDEX {
+        format!("the index \"{name}\" can't be removed, because every store needs it")
+    } else {
+        format!("no index named \"{name}\" exists; existing indexes: {existing}")
+    }
 }
 
 /// Formats a resource version for an error message; an empty version is omitted.

@@ -80,8 +80,9 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 /// checked.
 pub(crate) struct LabelCandidates {
     entries: Entries<Cached<AnyObject>>,
-    /// The set of matching objects for each supported requirement, and the objects of the namespace
-    /// as another set. Each set consists of parts that do not overlap.
+    /// The result is the intersection of these sets. The outer vector has a set of objects for each
+    /// equality or `in` requirement, and one for the namespace if a namespace is requested. Each
+    /// inner vector has the parts of a set, which do not overlap.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,

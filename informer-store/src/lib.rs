@@ -19,9 +19,9 @@
 //! data without a watch: its objects expire.
 //!
 //! Objects and indexes are persistent data structures (`persistent_vec.rs`, `slot_map.rs`,
-//! `posting.rs`), so taking a snapshot only increments a few reference counts. A write copies the
-//! parts that it changes while a snapshot or a query result exists, or if the transaction is large.
-//! Otherwise it changes them in place.
+//! `posting.rs`), so taking a snapshot only increments a few reference counts. Most writes change
+//! these structures in place. If the transaction is large, or if a snapshot or a query result
+//! exists, the write copies each part before it changes the part.
 //!
 //! Only [`Lister`] and the label index require Kubernetes objects. For other objects,
 //! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any

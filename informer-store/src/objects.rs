@@ -19,8 +19,9 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// The handles that [`iter`](Self::iter) returns if objects are encoded. They are separate from
-    /// the handles in the store, because a handle keeps the decoded object once it is dereferenced.
+    /// Copies of the store's handles, which [`iter`](Self::iter) returns if objects are encoded. A
+    /// dereferenced handle keeps the decoded object in memory. So a dereferenced handle of the
+    /// store would occupy this memory until the object leaves the store.
     own: OnceLock<Vec<Cached<K>>>,
 }
 
@@ -55,8 +56,8 @@ impl<K: 'static> Objects<K> {
         self.len == 0
     }
 
-    /// Iterates over the objects. Encoded objects that are dereferenced stay decoded until this
-    /// result is dropped. Iterate by value, or use [`Cached::read`], to decode one at a time.
+    /// Iterates over the objects. Encoded objects that are dereferenced stay decoded until these
+    /// `Objects` are dropped. Iterate by value, or use [`Cached::read`], to decode one at a time.
     pub fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
         let own = self.has_encoded.then(|| self.own.get_or_init(|| self.to_vec()));
         let stored = own.is_none().then(|| self.stored().map(Cached::cast_ref));
@@ -128,10 +129,11 @@ impl<K: 'static> IntoIterator for Objects<K> {
 /// An iterator over the handles of [`Objects`].
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// If the result consists of a [`Posting`] (a sorted set of slots), the index of its current
-    /// chunk; `position` is then the next position in this chunk. Otherwise 0, and `position` is
-    /// the next slot of the store.
+    /// For [`Slots::Of`], whose slots are stored in several vectors (chunks): the number of the
+    /// current chunk. Otherwise 0.
     chunk: usize,
+    /// For [`Slots::Of`], the next position in the current chunk. For [`Slots::All`], the next slot
+    /// of the store.
     position: usize,
 }
 

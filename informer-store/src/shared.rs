@@ -30,7 +30,7 @@ impl IndexId {
 pub(crate) struct Shared {
     pub(crate) state: RwLock<State>,
     pub(crate) write: Mutex<WriterNotes>,
-    /// Notified when the construction of an index ends. Threads wait for it with the lock `write`.
+    /// Notified when the construction of an index ends. Used with the mutex `write`.
     pub(crate) joined: Condvar,
 }
 
@@ -53,8 +53,9 @@ pub(crate) struct State {
     pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indexes: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
-    /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum,
-    /// and empty while a namespace has none.
+    /// The watermark of each namespace (the resource version that the store has reached there), if
+    /// namespaces are watched separately. In this case, the field `watermark` is the minimum of
+    /// these watermarks. It is empty while the watermark of a watched namespace is missing.
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
@@ -85,8 +86,9 @@ pub(crate) struct WriterNotes {
     /// The indexes under construction. The writer appends each transaction to the
     /// [log](Joining::log) of each of these indexes.
     pub(crate) joining: Vec<Joining>,
-    /// The number of changes of `indexes` and `joining` so far. The writer uses it to detect
-    /// whether its copy of the definitions is out of date.
+    /// Incremented when an index is added to or removed from `indexes` or `joining`. The writer
+    /// keeps a copy of [`definitions`](Self::definitions), and compares this number to detect that
+    /// its copy is outdated.
     pub(crate) generation: u64,
 }
 
@@ -175,8 +177,8 @@ impl State {
         self.objects.is_sparse() || self.indexes.iter().any(|named| named.index.is_sparse())
     }
 
-    /// Frees unused memory of sparse tables. This renumbers the slots of objects, and the numbers
-    /// of index values.
+    /// Frees unused memory of sparse tables. This changes the slot numbers of objects, and the
+    /// numbers that an index has assigned to its values.
     pub(crate) fn compact(&mut self, notes: &mut WriterNotes) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
         for (named, notes) in self.indexes.iter_mut().zip(&mut notes.indexes) {
@@ -227,7 +229,9 @@ impl WriterNotes {
     }
 
     /// Records the failures of objects whose index values could not be added, because the `Hash` or
-    /// `Eq` of a value panicked. Adds all of them to `new`, even if they were recorded before.
+    /// `Eq` of a value panicked. Also adds them to `new`, the failures that the transaction
+    /// returns. Unlike failures of index functions, they are returned even if they were recorded
+    /// before.
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {

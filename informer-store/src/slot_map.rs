@@ -37,7 +37,9 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the same as [`SlotMap::find`].
+    /// Returns the entry with this hash for which `is_it` returns `true`, and its slot; `None` if
+    /// there is none. The result is that of [`SlotMap::find`], but the next slot is checked before
+    /// the hash table is searched.
     pub(crate) fn find<'a, E: Clone>(
         &mut self,
         map: &'a SlotMap<E>,
@@ -72,7 +74,7 @@ impl Renumbering {
         self.new_slots.get(old as usize).copied().filter(|new| *new != FREE)
     }
 
-    /// Returns the number of entries that have a new slot, which are all entries of the map.
+    /// Returns the number of entries of the map. Each of them has a new slot.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -211,9 +213,9 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Returns whether [`compact`](Self::compact) would free more than three quarters of the slots;
-    /// always `false` for small maps. Because of this limit, the cost of compaction is proportional
-    /// to the number of earlier removals.
+    /// Returns whether more than three quarters of the slots are free; always `false` for small
+    /// maps. If [`compact`](Self::compact) is called only then, its cost is at most proportional to
+    /// the number of entries that were removed before.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > MAX_SLOTS_NEVER_COMPACTED && self.len * 4 < self.next as usize
     }

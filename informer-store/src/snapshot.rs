@@ -69,7 +69,7 @@ impl<K: 'static> Snapshot<K> {
 
     /// Returns the watermark of this state: the resource version that the store had reached; empty
     /// if there is none. If each namespace is watched separately, this is the minimum of [the
-    /// namespaces' watermarks](Self::watermarks), and empty while a namespace has none.
+    /// namespaces' watermarks](Self::watermarks), and empty while one of them is missing.
     #[must_use]
     pub fn watermark(&self) -> &ResourceVersion {
         &self.state.watermark

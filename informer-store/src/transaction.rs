@@ -80,7 +80,8 @@ impl<'a> PreparedTransaction<'a> {
     /// replaced objects.
     ///
     /// Returns the failures of objects for which an index function fails now and did not fail
-    /// before, and all failures because `Hash` or `Eq` of an index value panicked.
+    /// before. Also returns the failures of this transaction because `Hash` or `Eq` of an index
+    /// value panicked, even for objects that had this failure before.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
@@ -120,8 +121,8 @@ pub(crate) struct Transaction<'a> {
     /// The index values of the changes, with one entry per index, in the order of
     /// [`WriterNotes::definitions`].
     computed: Vec<Computed>,
-    /// For each change, the slot of the object and whether the object is new in this slot; `None`
-    /// if the change had no effect.
+    /// For each change, the slot of the object, and whether the change added an object that the
+    /// store lacked; `None` if the change had no effect.
     slots: Vec<Option<(u32, bool)>>,
     replaced: Vec<Cached<AnyObject>>,
     old_state: Option<State>,
@@ -197,8 +198,9 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Adds the changes to the log of each index under construction, with the values and failures
-    /// that its function returned.
+    /// For each index under construction, appends the changes of this transaction to
+    /// [`Joining::log`](crate::index::Joining::log), with the values and failures that the function
+    /// of the index returned.
     fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indexes.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
@@ -218,8 +220,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Applies one change to the table of objects. Returns the object's slot, and whether the object is
-/// new in this slot; `None` if there was no object to remove.
+/// Applies one change to the table of objects. Returns the object's slot, and whether the change
+/// added an object that the table lacked. Returns `None` if there was no object to remove.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,

@@ -124,8 +124,9 @@ impl<K: 'static> StoreWriter<K> {
     /// `None`, the watermark stays the same.
     ///
     /// Returns the failures of objects for which an index function fails now and did not fail
-    /// before, and all failures because `Hash` or `Eq` of an index value panicked.
-    /// [`Indexer::index_failures`] returns all current failures.
+    /// before. Also returns the failures of this transaction because `Hash` or `Eq` of an index
+    /// value panicked, even for objects that had this failure before. [`Indexer::index_failures`]
+    /// returns all current failures.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,
@@ -138,8 +139,9 @@ impl<K: 'static> StoreWriter<K> {
     /// returned transaction is [committed](PreparedTransaction::commit).
     ///
     /// Use this if other work, such as publishing events, must happen at the moment of the commit.
-    /// Otherwise use [`transaction`](Self::transaction), which also commits. `of_namespaces` has
-    /// the new watermarks of namespaces that are watched separately.
+    /// Otherwise use [`transaction`](Self::transaction), which also commits. If namespaces are
+    /// watched separately, `of_namespaces` contains the resource versions that the store reaches in
+    /// single namespaces with these changes.
     pub fn prepare<'a>(
         &'a mut self,
         changes: Vec<Change<K>>,
@@ -149,9 +151,10 @@ impl<K: 'static> StoreWriter<K> {
         self.writer.prepare(changes.into_iter().map(Change::cast).collect(), watermark, of_namespaces)
     }
 
-    /// Adds or replaces an object. The watermark stays the same, because the store can lack earlier
-    /// changes of other objects. Returns the same as [`transaction`](Self::transaction), which is
-    /// faster for many objects.
+    /// Adds or replaces an object. The [watermark](Indexer::watermark), the resource version that
+    /// the store has reached, stays the same, because the store can lack earlier changes of other
+    /// objects. Returns the same as [`transaction`](Self::transaction), which is faster for many
+    /// objects.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -159,7 +162,7 @@ impl<K: 'static> StoreWriter<K> {
     }
 
     /// Removes and returns the object with this key; `None` if the store does not have it. The
-    /// watermark stays the same.
+    /// [watermark](Indexer::watermark) stays the same.
     #[doc(alias = "Delete")]
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         // There is no other writer that could change the object before the transaction.
@@ -168,7 +171,8 @@ impl<K: 'static> StoreWriter<K> {
         Some(removed)
     }
 
-    /// Replaces all objects of the store with `objects` and sets the watermark, in one step.
+    /// Replaces all objects of the store with `objects` and sets the
+    /// [watermark](Indexer::watermark) to `resource_version`, in one step.
     ///
     /// If the store already contains the same version of an object, the store keeps its copy of the
     /// object. Returns the same as [`transaction`](Self::transaction).

@@ -341,6 +341,13 @@ fn oldest_writes_are_evicted_first_and_deletions_kept() {
 }
 
 #[test]
+fn cache_without_capacity_records_nothing() {
+    let setup = Setup::new(MutationCacheOptions::new().include_adds(true).capacity(0));
+    assert!(!setup.cache.record(object("a", "2", "x")));
+    assert!(setup.cache.is_empty() && setup.version().is_none());
+}
+
+#[test]
 fn clones_share_one_cache() {
     let setup = Setup::with_adds();
     let handler: Box<dyn EventHandler<Object>> = Box::new(setup.cache.clone());

@@ -182,6 +182,15 @@ fn removed_index_finds_nothing_and_frees_its_name() {
     indexer.remove_index("tag").expect("the index exists");
     let second = indexer.add_index("tag", |item: &Item| item.tags.first().copied()).expect("free again");
     assert_eq!((first.count(&1), second.count(&1)), (0, 1));
+}
+
+#[test]
+fn removal_of_a_permanent_or_missing_index_is_an_error() {
+    let (_writer, indexer) = store::<Item>();
+    let refused = |name: &str| indexer.remove_index(name).expect_err("the index is not removed").to_string();
+    let permanent = "the index \"namespace\" can't be removed, because every store needs it";
+    assert_eq!(refused("namespace"), permanent);
+    assert_eq!(refused("node"), "no index named \"node\" exists; existing indexes: namespace");
     assert!(matches!(indexer.remove_index("namespace"), Err(IndexError::Unknown { .. })));
 }
 
@@ -252,14 +261,17 @@ impl PartialEq for Explosive {
     }
 }
 
+fn explosive(item: &Item) -> Vec<Explosive> {
+    item.tags.iter().map(|tag| Explosive(*tag)).collect()
+}
+
 #[test]
 fn i3_panic_of_an_index_value_keeps_the_store_consistent() {
-    let values = |item: &Item| item.tags.iter().map(|tag| Explosive(*tag)).collect::<Vec<_>>();
     for bad in [HASH, COMPARE] {
         // Few changes are applied in place, and 1,000 changes are applied to a copy of the state.
         for count in [3, 1_000] {
             let (mut writer, indexer) = store::<Item>();
-            let by_tag = indexer.add_index("tag", values).expect("a free name");
+            let by_tag = indexer.add_index("tag", explosive).expect("a free name");
             let by_size =
                 indexer.add_index("size", |item: &Item| Some(item.tags.len())).expect("a free name");
             put(&mut writer, "old", 1, &[1]);
@@ -279,10 +291,63 @@ fn i3_panic_of_an_index_value_keeps_the_store_consistent() {
             put(&mut writer, "old", 4, &[4]);
             assert!(indexer.index_failures().is_empty());
             assert_eq!(by_tag.count(&Explosive(4)), 1, "the next valid version is indexed");
-            let late = indexer.add_index("late", values).expect("a free name");
+            let late = indexer.add_index("late", explosive).expect("a free name");
             assert_eq!(late.count(&Explosive(2)), count);
         }
     }
+}
+
+/// Returns changes in which the values of `mended` and `gone` panic only before their last change, and
+/// the values of `broken` panic in its last change.
+fn changes_with_panics() -> Vec<Change<Item>> {
+    vec![
+        Change::Put(item("mended", 1, &[HASH])),
+        Change::Put(item("mended", 2, &[1])),
+        Change::Put(item("gone", 1, &[HASH])),
+        Change::Remove(ObjectKey::cluster_scoped("gone")),
+        Change::Put(item("broken", 1, &[HASH])),
+        Change::Put(item("broken", 2, &[HASH])),
+    ]
+}
+
+fn assert_only_broken_failed(indexer: &Indexer<Item>) {
+    let failures = indexer.index_failures();
+    let failed: Vec<_> = failures.iter().map(|it| (it.key.as_str(), &it.resource_version)).collect();
+    assert_eq!(failed, [("broken", &ResourceVersion::from(2_u64))]);
+}
+
+#[test]
+fn panic_for_a_replaced_change_leaves_no_failure() {
+    let (mut writer, indexer) = store::<Item>();
+    let by_tag = indexer.add_index("tag", explosive).expect("a free name");
+    let failures = writer.transaction(changes_with_panics(), None);
+    assert_eq!(failures, indexer.index_failures());
+    assert_only_broken_failed(&indexer);
+    assert_eq!(keys(&by_tag.get(&Explosive(1))), set(&["mended"]));
+}
+
+#[test]
+fn panic_during_an_index_build_leaves_no_outdated_failure() {
+    let (mut writer, indexer) = store::<Item>();
+    put(&mut writer, "first", 1, &[10]);
+    let writer = Mutex::new(writer);
+    let by_tag = indexer
+        .add_index("tag", move |item: &Item| {
+            // The lock is not free during the writer's own calls of this function.
+            if let Ok(mut writer) = writer.try_lock() {
+                match item.tags.as_slice() {
+                    // The change of another object is indexed after the writer has begun to call this
+                    // function.
+                    [10] => put(&mut writer, "second", 2, &[11]),
+                    [11] => _ = writer.transaction(changes_with_panics(), None),
+                    _ => {}
+                }
+            }
+            explosive(item)
+        })
+        .expect("a free name");
+    assert_only_broken_failed(&indexer);
+    assert_eq!(keys(&by_tag.get(&Explosive(1))), set(&["mended"]));
 }
 
 #[test]

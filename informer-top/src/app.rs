@@ -97,7 +97,8 @@ impl App {
     }
 
     fn show(&mut self, overview: Overview) {
-        let rates = self.history.rates(&overview);
+        let age = self.age();
+        let rates = self.history.rates(&overview, age);
         let mut seen = HashMap::<Text, usize>::new();
         for informer in &overview.informers {
             *seen.entry(informer.description.clone()).or_default() += 1;

@@ -1,10 +1,12 @@
-//! The JSON documents that the inspector returns, and the rates that are computed from two overviews.
+//! The JSON documents that the inspector returns. The events and the handler calls per second are
+//! computed from two successive documents about all informers ([`Overview`]).
 //!
 //! Unknown fields are ignored, and most missing fields have a default, so that other versions of
 //! informer-monitor can be read, too.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
@@ -222,8 +224,9 @@ impl Informer {
     }
 }
 
-/// The events and the handler calls of an informer per second; `None` until two successive
-/// overviews contain the informer.
+/// The events and the handler calls of an informer per second, computed from two successive
+/// documents of the inspector. Both are `None` if they cannot be computed, for example because the
+/// earlier document lacks the informer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,
@@ -239,16 +242,19 @@ pub(crate) struct History {
 
 impl History {
     /// Returns the rates since the previous overview, by the identifier of the informer, and stores
-    /// the counters of this overview for the next call. The rates are computed as on the
-    /// inspector's page (`inspector.js` of informer-monitor): the difference of the totals, at
-    /// least zero, is divided by the time on the server between the two overviews. If the time on
-    /// the server has gone back, as after a restart of the program, there are no rates.
-    pub(crate) fn rates(&mut self, overview: &Overview) -> HashMap<String, Rates> {
+    /// the counters of this overview for the next call. `age` is the time since the previous
+    /// overview was received. If the observed program has restarted since then, all rates are
+    /// `None`.
+    pub(crate) fn rates(&mut self, overview: &Overview, age: Duration) -> HashMap<String, Rates> {
+        // `inspector.js` of informer-monitor computes the same rates for the inspector's page, but
+        // does not check whether the program has restarted.
         let seconds = overview.at.saturating_sub(self.at) as f64 / 1000.0;
+        // The inspector was created after the previous overview, so its program has restarted.
+        let has_restarted = Duration::from_millis(overview.at) < age;
         let counters: HashMap<_, _> =
             overview.informers.iter().map(|informer| (informer.id.clone(), totals(informer))).collect();
         let rates = counters.iter().map(|(id, now)| {
-            let before = self.counters.get(id).filter(|_| seconds > 0.0);
+            let before = self.counters.get(id).filter(|_| seconds > 0.0 && !has_restarted);
             let rate = |index: usize| Some(now[index].saturating_sub(before?[index]) as f64 / seconds);
             (id.clone(), Rates { events: rate(0), calls: rate(1) })
         });

@@ -175,9 +175,9 @@ fn name(controller: &Controller) -> &str {
     if controller.name.is_empty() { "controller" } else { &controller.name }
 }
 
-/// Returns a text for each failing key of a controller, and for each parked key, which waits for a
-/// cache. If there are more than [`MAX_KEYS`] failing or parked keys, one text has the number of
-/// the others.
+/// Returns the texts about the keys of a controller: first those that fail, then the parked keys,
+/// which wait for a cache. Each of the two groups has texts for at most [`MAX_KEYS`] keys. If there
+/// are more keys in a group, its last text has the number of the others.
 fn keys(controller: &Controller) -> Vec<String> {
     let name = name(controller);
     let failed = controller.failed_keys.iter().map(|it| {

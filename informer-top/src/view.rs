@@ -12,7 +12,7 @@ use crate::details;
 use crate::format::{bytes, count, counted, cut, duration, flow, rate, width};
 use crate::table::{Layout, Row, health};
 
-/// The minimum height of the panes below the table, in lines.
+/// The minimum height of the informer's pane, in lines.
 const MIN_PANE: usize = 4;
 /// While connected, the header shows the age of the data only if the age is at least this number of
 /// seconds.
@@ -76,19 +76,20 @@ fn split(area: Rect, lines: usize) -> [Rect; 2] {
     [Rect { height, ..area }, rest]
 }
 
-/// Returns the height of the table. `informer` and `controllers` are the numbers of lines in the
-/// two panes below the table. A table that does not fit above these panes is cut, but it gets at
-/// least half of the area above the controllers' pane. If fewer than [`MIN_PANE`] lines then remain
-/// for the informer's pane, the table takes the whole `body`, and no pane is shown.
+/// Returns the height of the table at the top of `body`. Below it are two panes: one for the
+/// selected informer, with `informer` lines, and one with `controllers` lines. If the panes have
+/// too little space, the table gets the whole `body`.
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));
-    // Two more lines: the titles of the columns, and an empty line above the panes.
+    // The table is cut if the informer's pane does not fit below it. But the table gets at least
+    // half of `free`, if it has so many lines. Two lines are added to the rows: the titles of the
+    // columns, and an empty line above the panes.
     let height = (app.visible().len() + 2).min(free.saturating_sub(informer).max(free / 2));
     if free - height < MIN_PANE { body } else { height }
 }
 
-/// Returns the lines of a pane below a line with its title, or nothing if the pane has no lines.
+/// Returns a line with the title of a pane, followed by `lines`; nothing if `lines` is empty.
 fn pane(title: &str, lines: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
     if lines.is_empty() {
         return lines;

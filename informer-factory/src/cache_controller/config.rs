@@ -27,8 +27,8 @@ pub struct CacheControllerConfig<K: 'static> {
 }
 
 impl<K: Resource + 'static> CacheControllerConfig<K> {
-    /// Returns the default settings: a new queue without [known
-    /// objects](DeltaFifo::with_known_objects), no resyncs, and no retries of failed items.
+    /// Returns the default settings: a new queue without access to a
+    /// [store](DeltaFifo::with_known_objects), no resyncs, and no retries of failed items.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             lister_watcher,
@@ -41,9 +41,10 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
         }
     }
 
-    /// Sets the queue. A queue [with known objects](DeltaFifo::with_known_objects) supports resyncs,
-    /// and adds a deletion for each known object that a list lacks. Default: a new queue without
-    /// known objects.
+    /// Sets the queue. If the queue was created with access to the store in which the program keeps
+    /// the objects ([`DeltaFifo::with_known_objects`]), the controller can resync, and a list
+    /// queues the deletion of each stored object that it lacks. Default: a queue without access to
+    /// a store ([`DeltaFifo::new`]).
     pub fn queue(mut self, queue: DeltaFifo<K>) -> Self {
         self.queue = queue;
         self

@@ -10,9 +10,9 @@ type Whole<K> = Box<dyn FnMut(&mut Batch<K>) + Send>;
 
 /// A process function, for single keys or for batches.
 enum Work<K: 'static> {
-    /// The function is called for each key.
+    /// A function that is called once for each key of a batch.
     Each(Each<K>),
-    /// The function is called with the whole batch, and requeues failed items itself.
+    /// A function that is called once with the whole batch, and requeues failed items itself.
     Batch(Whole<K>),
 }
 

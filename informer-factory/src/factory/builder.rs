@@ -17,10 +17,11 @@ use crate::NamespaceError;
 
 /// Builds a [`SharedInformerFactory`].
 ///
-/// A setting for one type ([`configure`](Self::configure)) takes precedence over the setting for
-/// all types, except that names are joined and that both transforms run. Both take precedence over
-/// the settings of `#[derive(Informer)]` (`prune`, `default_resync`).
-/// [`informer_with`](SharedInformerFactory::informer_with) can override all of them.
+/// A setting for one type ([`configure`](Self::configure)) takes precedence over the factory's
+/// setting for all types, with two exceptions: the type's name is appended to the factory's name,
+/// and the type's transform runs after the factory's transform. All settings of the builder take
+/// precedence over the settings of `#[derive(Informer)]` (`prune`, `default_resync`).
+/// [`informer_with`](SharedInformerFactory::informer_with) can override all these settings.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,
@@ -70,8 +71,9 @@ impl FactoryBuilder {
     /// one watch per namespace, but one store, one set of indexes and one set of handlers for all
     /// namespaces; see
     /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces).
-    /// Cluster-scoped resources are not affected, and handles of
-    /// [`in_namespace`](SharedInformerFactory::in_namespace) neither.
+    /// The set does not limit cluster-scoped resources. It also does not limit informers that are
+    /// requested through [`factory.in_namespace(...)`](SharedInformerFactory::in_namespace): they
+    /// can watch any namespace.
     ///
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -190,7 +192,9 @@ impl FactoryBuilder {
     ///
     /// An informer is in use while it has a handler (detached or not) or an event stream, or while
     /// the program holds a handle of the informer, of its store (`Indexer`, `Lister`) or of one of
-    /// its indexes. A stopped informer leaves the factory, and its store is freed.
+    /// its indexes. A stopped informer leaves the factory, and its store is freed. An informer whose
+    /// task has panicked stays in the factory until the next request for it, so that
+    /// [`health`](SharedInformerFactory::health) reports the panic.
     ///
     /// The next request creates a new informer, which lists everything again. In a factory with
     /// this option, an informer that is requested after [`start`](SharedInformerFactory::start)
@@ -210,8 +214,9 @@ impl FactoryBuilder {
 
     /// Sets a function that changes the parameters of lists and watches: selectors, and parameters
     /// that only some servers support. The function is called once for each new informer;
-    /// [`ListTweaks::resource`] returns the informer's resource. A selector of the
-    /// [handle](SharedInformerFactory::with_labels) takes precedence.
+    /// [`ListTweaks::resource`] returns the informer's resource. Selectors of
+    /// [`with_labels`](SharedInformerFactory::with_labels) and
+    /// [`with_fields`](SharedInformerFactory::with_fields) take precedence.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {

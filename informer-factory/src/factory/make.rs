@@ -16,9 +16,9 @@ use super::type_options::TypeOptions;
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
 impl SharedInformerFactory {
-    /// Returns the informer of a resource in the scope of this handle; `make` creates the informer
-    /// if the factory has none. `resource` is required if `K` can be an object of any resource, as
-    /// `DynamicObject` can.
+    /// Returns the factory's informer of a resource, with the namespaces and selectors of
+    /// `self.scope`. If there is none, `make` creates it. `resource` is required if `K` can be an
+    /// object of any resource, as `DynamicObject` can.
     pub(super) fn shared<K>(
         &self,
         resource: Option<&ApiResource>,
@@ -130,12 +130,12 @@ impl SharedInformerFactory {
     }
 
     /// Removes the informer of a key if it has ended by itself, for example because its source
-    /// panicked. Each request for an informer calls this first, so that it replaces an ended
-    /// informer.
+    /// panicked. Each request for an informer calls this first, so that the request creates a new
+    /// informer in place of an ended one.
     ///
-    /// An ended informer stays registered until the next request, unless it is removed before with
-    /// `stop` or as unused. Until then, the factory reports it as stopped, and calls that wait for
-    /// it to sync return an error with the reason, unless it was synced.
+    /// An ended informer stays registered until the next request for it, or until the program
+    /// removes it with `stop`. Meanwhile, the factory reports it as stopped. A call that waits for
+    /// it to sync succeeds if it synced before it ended, and otherwise fails with the reason.
     fn remove_if_ended(&self, key: &InformerKey) {
         // Informers that ended because the factory was shut down stay registered. The shutdown is
         // checked last, because it can end the informer between the two checks.
@@ -163,9 +163,10 @@ impl SharedInformerFactory {
         informer
     }
 
-    /// Starts the informers that were created after the first `start`. Called only if the factory
-    /// stops idle informers: a request can then return a new informer in place of a stopped one.
-    /// The caller cannot detect this, and so does not call `start` again.
+    /// Starts all informers that are not started; does nothing before the first `start` or after
+    /// the shutdown. Called only if the factory stops idle informers. If the program then requests
+    /// an informer that was stopped, the factory creates a new one. The program cannot see that
+    /// this informer is new, so it does not call `start` again.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };

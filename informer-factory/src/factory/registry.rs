@@ -153,12 +153,14 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Records whether the informer is in use now. Returns whether the informer was unused at all
-    /// calls during the last `period`, so this method must be called periodically. Returns `false`
-    /// if the informer's task was not started.
+    /// Records whether the informer is in use now. Returns whether all calls of this method for at
+    /// least `period` have found the informer unused. So this method must be called periodically.
+    /// It returns `false` if the informer's task was not started or has ended. The handlers of an
+    /// informer end with it, so an ended informer can look unused although the program uses it.
     pub(super) fn observe_idleness(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
-        if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {
+        let is_started = matches!(*self.work.lock(), Work::Started(_));
+        if self.informer.is_in_use() || !is_started || self.has_ended() {
             *since = None;
             return false;
         }

@@ -38,9 +38,9 @@ pub struct InformerReport {
     pub encoded_bytes: Option<usize>,
     /// The resource version that the store has reached.
     pub watermark: ResourceVersion,
-    /// The time since the store reached the watermark; `None` before the first watermark. If
-    /// namespaces are not watched separately, a list or bookmark at the same resource version
-    /// restarts this time.
+    /// The time since the store reached [`watermark`](Self#structfield.watermark), the resource
+    /// version up to which it has all changes; `None` before the first version. A list or bookmark
+    /// that brings no newer version restarts this time, unless namespaces are watched separately.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes, which the store does not have yet.
     pub queued: usize,

@@ -60,9 +60,8 @@ impl SharedInformerFactory {
             let pending = format!("{} (no informer of this type was requested)", type_name::<K>());
             return Err(NotSynced { pending: vec![pending] });
         }
-        if self.inner.informers.iter().any(|entry| is_of_type(&entry) && !entry.is_started()) {
-            return self.unless_synced(|entry| is_of_type(entry) && !entry.is_started());
-        }
+        // One query decides, because an informer can be started between two queries.
+        self.unless_synced(|entry| is_of_type(entry) && !entry.is_started())?;
         self.wait_for(is_of_type).await
     }
 
@@ -94,11 +93,13 @@ impl SharedInformerFactory {
 
     async fn wait_for(&self, concerned: impl Fn(&Entry) -> bool) -> Result<(), NotSynced> {
         loop {
-            let entries = self.inner.informers.iter().filter(|entry| concerned(entry));
-            let completions: Vec<_> = entries.map(|entry| entry.cache().synced()).collect();
-            if completions.iter().any(is_cancelled) {
+            // The iterator locks the current entry. `stop` removes an informer's entry before the
+            // informer's completion is cancelled, so an informer that the program stops is not found.
+            if self.inner.informers.iter().any(|it| concerned(&it) && is_cancelled(&it.cache().synced())) {
                 return self.unless_synced(concerned);
             }
+            let entries = self.inner.informers.iter().filter(|entry| concerned(entry));
+            let completions: Vec<_> = entries.map(|entry| entry.cache().synced()).collect();
             if completions.iter().all(Completion::has_synced) {
                 return Ok(());
             }

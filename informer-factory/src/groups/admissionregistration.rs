@@ -42,7 +42,7 @@ pub struct AdmissionregistrationV1<'a> {
 }
 
 impl<'a> AdmissionregistrationV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -139,7 +139,7 @@ pub struct AdmissionregistrationV1alpha1<'a> {
 }
 
 impl<'a> AdmissionregistrationV1alpha1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -181,7 +181,7 @@ pub struct AdmissionregistrationV1beta1<'a> {
 }
 
 impl<'a> AdmissionregistrationV1beta1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory

@@ -36,7 +36,7 @@ pub struct AutoscalingV1<'a> {
 }
 
 impl<'a> AutoscalingV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -65,7 +65,7 @@ pub struct AutoscalingV2<'a> {
 }
 
 impl<'a> AutoscalingV2<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory

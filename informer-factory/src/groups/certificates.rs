@@ -46,7 +46,7 @@ pub struct CertificatesV1<'a> {
 }
 
 impl<'a> CertificatesV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -103,7 +103,7 @@ k8s_openapi::k8s_if_le_1_36! {
     }
 
     impl<'a> CertificatesV1alpha1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -148,7 +148,7 @@ pub struct CertificatesV1beta1<'a> {
 }
 
 impl<'a> CertificatesV1beta1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory

@@ -42,7 +42,7 @@ pub struct CoordinationV1<'a> {
 }
 
 impl<'a> CoordinationV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -67,7 +67,7 @@ pub struct CoordinationV1alpha2<'a> {
 }
 
 impl<'a> CoordinationV1alpha2<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -94,7 +94,7 @@ pub struct CoordinationV1beta1<'a> {
 }
 
 impl<'a> CoordinationV1beta1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory

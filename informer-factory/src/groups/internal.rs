@@ -30,7 +30,7 @@ pub struct InternalV1alpha1<'a> {
 }
 
 impl<'a> InternalV1alpha1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory

@@ -31,7 +31,7 @@ k8s_openapi::k8s_if_ge_1_37! {
     }
 
     impl<'a> LifecycleV1alpha1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory

@@ -40,7 +40,7 @@ pub struct NetworkingV1<'a> {
 }
 
 impl<'a> NetworkingV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -109,7 +109,7 @@ k8s_openapi::k8s_if_le_1_36! {
     }
 
     impl<'a> NetworkingV1beta1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory

@@ -53,7 +53,7 @@ k8s_openapi::k8s_if_ge_1_34! {
     }
 
     impl<'a> ResourceV1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -130,7 +130,7 @@ pub struct ResourceV1alpha3<'a> {
 }
 
 impl<'a> ResourceV1alpha3<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -227,7 +227,7 @@ pub struct ResourceV1beta1<'a> {
 }
 
 impl<'a> ResourceV1beta1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -288,7 +288,7 @@ pub struct ResourceV1beta2<'a> {
 }
 
 impl<'a> ResourceV1beta2<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory

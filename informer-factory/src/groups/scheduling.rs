@@ -67,7 +67,7 @@ pub struct SchedulingV1<'a> {
 }
 
 impl<'a> SchedulingV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -96,7 +96,7 @@ k8s_openapi::k8s_if_1_35! {
     }
 
     impl<'a> SchedulingV1alpha1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -123,7 +123,7 @@ k8s_openapi::k8s_if_1_36! {
     }
 
     impl<'a> SchedulingV1alpha2<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -159,7 +159,7 @@ k8s_openapi::k8s_if_ge_1_37! {
     }
 
     impl<'a> SchedulingV1alpha3<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -207,7 +207,7 @@ k8s_openapi::k8s_if_ge_1_37! {
     }
 
     impl<'a> SchedulingV1beta1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory

@@ -50,7 +50,7 @@ pub struct StorageV1<'a> {
 }
 
 impl<'a> StorageV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a crate::SharedInformerFactory {
         self.factory
@@ -135,7 +135,7 @@ k8s_openapi::k8s_if_le_1_34! {
     }
 
     impl<'a> StorageV1alpha1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -167,7 +167,7 @@ k8s_openapi::k8s_if_le_1_36! {
     }
 
     impl<'a> StorageV1beta1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory

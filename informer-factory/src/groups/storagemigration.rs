@@ -53,7 +53,7 @@ k8s_openapi::k8s_if_ge_1_37! {
     }
 
     impl<'a> StoragemigrationV1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -84,7 +84,7 @@ k8s_openapi::k8s_if_le_1_34! {
     }
 
     impl<'a> StoragemigrationV1alpha1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory
@@ -116,7 +116,7 @@ k8s_openapi::k8s_if_ge_1_35! {
     }
 
     impl<'a> StoragemigrationV1beta1<'a> {
-        /// Returns the factory, for your own accessors.
+        /// Returns the factory, for extension traits that add accessors to this type.
         #[must_use]
         pub fn factory(&self) -> &'a crate::SharedInformerFactory {
             self.factory

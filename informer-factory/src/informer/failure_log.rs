@@ -47,8 +47,9 @@ impl FailureLog {
         Self { resource: resource.to_owned(), indexes: BTreeMap::new() }
     }
 
-    /// Records new failures, and logs each index whose log line is due. Call this method after each
-    /// batch, even if nothing failed, so that earlier failures are logged.
+    /// Counts new failures. Then logs one line about each index that has unlogged failures, unless
+    /// its last log line is less than [`MIN_INTERVAL`] old. Call this method after each batch, even
+    /// if nothing failed, so that earlier failures are logged.
     pub(super) fn report(&mut self, new: &[IndexFailure]) {
         if new.is_empty() && self.indexes.is_empty() {
             return;

@@ -181,7 +181,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Adds a handler. `options` sets its name, its resync period and the number of pending events
-    /// from which events are merged; see [`HandlerOptions`].
+    /// at which the merging of new events begins; see [`HandlerOptions`].
     #[doc(alias = "AddEventHandlerWithOptions")]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_event_handler_with(
@@ -200,7 +200,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Adds an async handler. `options` sets its name, its resync period and the number of pending
-    /// events from which events are merged; see [`HandlerOptions`].
+    /// events at which the merging of new events begins; see [`HandlerOptions`].
     pub fn add_async_event_handler_with(
         &self,
         handler: impl AsyncEventHandler<K>,
@@ -240,8 +240,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns a [`Completion`] that is set when the initial list is in the store.
     ///
-    /// An informer of several namespaces syncs without the namespaces that the server has refused
-    /// (403) for ten seconds, provided that at least one other namespace has been listed. A logged
+    /// An informer of several namespaces does not wait for a namespace after the server has refused
+    /// it (403) for ten seconds. At least one other namespace must have been listed. A logged
     /// warning and [`status`](Self::status) name the refused namespaces.
     /// [`cache_in`](Self::cache_in) waits for one namespace, even if the server refuses it.
     #[must_use]

@@ -25,10 +25,10 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// - It is [synced](Self::synced) when it has listed all namespaces that it had at the start of
     ///   its task, except namespaces that the server refuses. A namespace that is added later has
     ///   its own [`Completion`], and its objects are not part of the initial list.
-    /// - Each namespace has its own watermark:
-    ///   [`Indexer::watermarks`](informer_store::Indexer::watermarks).
-    ///   [`watermark`](Self::watermark) is the lowest of them, and empty until all namespaces have
-    ///   been listed.
+    /// - Each namespace has its own watermark, the resource version that the store has reached for
+    ///   it; see [`Indexer::watermarks`](informer_store::Indexer::watermarks).
+    ///   [`watermark`](Self::watermark) returns the lowest of them, and an empty version until all
+    ///   namespaces have been listed.
     /// - [`wait_until`](Self::wait_until) waits for all namespaces, and
     ///   [`wait_for_write`](Self::wait_for_write) for the object's namespace.
     /// - A namespace that the server refuses, or whose requests fail, does not delay the others.

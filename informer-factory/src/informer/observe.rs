@@ -29,7 +29,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns the numbers of processed batches and of their changed or resynced objects, and the
-    /// age of the watermark.
+    /// time at which the store reached its watermark: the resource version up to which it has all
+    /// changes.
     pub(crate) fn progress(&self) -> &Progress {
         &self.shared.progress
     }

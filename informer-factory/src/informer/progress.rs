@@ -54,8 +54,9 @@ impl Progress {
         BatchCounts { batches: batches.load(Ordering::Relaxed), items: items.load(Ordering::Relaxed) }
     }
 
-    /// Returns the time since the last batch with which the store reached a resource version (the
-    /// watermark); `None` before the first such batch.
+    /// Returns the time since the last batch that had a
+    /// [watermark](informer_core::Batch::watermark): a resource version up to which the store then
+    /// had all changes. `None` if there was no such batch.
     pub(crate) fn watermark_age(&self) -> Option<Duration> {
         let reached = self.watermark_reached.load(Ordering::Relaxed);
         let reached = Some(reached).filter(|reached| *reached != u64::MAX)?;

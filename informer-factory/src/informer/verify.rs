@@ -133,14 +133,23 @@ pub enum VerifyError {
     /// synced, or because the server's lists have no resource version. Also returned if the set of
     /// namespaces is empty.
     #[error(
-        "the store has no resource version to compare with the server; wait until the informer is synced"
+        "failed to verify {resource}: the store has no resource version to compare with the server; wait \
+         until the informer is synced"
     )]
-    NotSynced,
-    /// The server has compacted the compared resource version in each attempt, or the store did not
-    /// reach another version in time for another attempt. This does not mean that the store is
-    /// wrong; verify again later.
-    #[error("resource version {resource_version} has expired on the server; verify again later")]
+    NotSynced {
+        /// The resource and its scope, such as `pods in namespace "shop"`.
+        resource: String,
+    },
+    /// The server has compacted the compared resource version. `verify` returns this error after
+    /// three attempts at different versions, or earlier if the store reaches no other version
+    /// within about a minute. The store can still be correct; verify again later.
+    #[error(
+        "failed to verify {resource}: resource version {resource_version} has expired on the server; verify \
+         again later"
+    )]
     Expired {
+        /// The resource and its scope, such as `pods in namespace "shop"`.
+        resource: String,
         /// The watermark of the store. The server has compacted this version.
         resource_version: ResourceVersion,
     },
@@ -151,16 +160,17 @@ pub enum VerifyError {
 
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at the store's [watermark](Self::watermark), and
-    /// returns the differences. Differences are logged. Unless all differing objects have changed
-    /// in the store meanwhile, they start a relist, which corrects the store.
+    /// returns and logs the differences. If there are any, the informer relists, which corrects the
+    /// store; but not if all differing objects have changed in the store during the comparison.
     ///
     /// Quarantined objects are not compared. If the server has compacted the compared version, the
     /// method waits until the store reaches a later version and compares that one, up to three
     /// times in total. A resource without changes gets a bookmark about once a minute, so `verify`
     /// can take minutes if the server compacts often. `verify` lists only the metadata of the
     /// server's objects if the informer's source supports that. Several namespaces are compared one
-    /// after the other. [`InformerOptions::verify_every`](super::InformerOptions::verify_every)
-    /// verifies periodically.
+    /// after the other; a namespace that is removed meanwhile can be missing from the result.
+    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) verifies
+    /// periodically.
     ///
     /// # Errors
     /// [`VerifyError`] if the store and the server have no resource version in common, or if the
@@ -185,7 +195,7 @@ pub(super) struct Verifier {
     indexer: Indexer<AnyObject>,
     source: Arc<Source<AnyObject>>,
     ingest: Ingest,
-    /// Receives the store's watermark when it changes.
+    /// Receives the store's watermark: the resource version up to which it has all changes.
     watermark: watch::Receiver<ResourceVersion>,
     last: Mutex<Option<Arc<Verification>>>,
 }
@@ -233,17 +243,22 @@ impl Verifier {
         }
     }
 
-    /// Compares the objects of each reflector and adds up the results.
+    /// Compares each reflector's objects in the store with the server's, and adds up the results.
     async fn verify(&self) -> Result<Verification, VerifyError> {
         let mut whole: Option<Verification> = None;
         for part in self.source.parts() {
-            let verified = self.verify_part(&part).await?;
+            let verified = match self.verify_part(&part).await {
+                // The program has removed the namespace during the verification.
+                Err(_) if !self.source.is_watched(&part) => continue,
+                outcome => outcome?,
+            };
             whole = Some(match whole {
                 Some(whole) => whole.and(verified),
                 None => verified,
             });
         }
-        let verification = whole.ok_or(VerifyError::NotSynced)?;
+        let resource = || self.source.status().description().to_owned();
+        let verification = whole.ok_or_else(|| VerifyError::NotSynced { resource: resource() })?;
         *self.last.lock() = Some(Arc::new(verification.clone()));
         Ok(verification)
     }
@@ -252,11 +267,11 @@ impl Verifier {
         let mut tries = 1;
         loop {
             let resource_version = match self.verify_once(part).await {
-                Err(VerifyError::Expired { resource_version }) if tries < MAX_TRIES => resource_version,
+                Err(VerifyError::Expired { resource_version, .. }) if tries < MAX_TRIES => resource_version,
                 outcome => return outcome,
             };
             if !self.wait_for_other_version(part, &resource_version).await? {
-                return Err(VerifyError::Expired { resource_version });
+                return Err(expired(part, resource_version));
             }
             tries += 1;
         }
@@ -269,14 +284,14 @@ impl Verifier {
         let snapshot = self.indexer.snapshot();
         let resource_version = watermark(&snapshot, part);
         if resource_version.is_empty() {
-            return Err(VerifyError::NotSynced);
+            return Err(VerifyError::NotSynced { resource: part.status.description().to_owned() });
         }
         match list(part, &self.ingest, &resource_version).await {
             Ok(listed) => {
                 quarantined.extend(self::quarantined(part));
                 Ok(self.conclude(part, &snapshot, listed, &quarantined))
             }
-            Err(error) if error.is_expired() => Err(VerifyError::Expired { resource_version }),
+            Err(error) if error.is_expired() => Err(expired(part, resource_version)),
             Err(error) => Err(error.into()),
         }
     }
@@ -318,16 +333,6 @@ impl Verifier {
         let resource_version = watermark(snapshot, part);
         let verification =
             Verification { resource_version, objects, quarantined: quarantined.len(), differences };
-        if let Some(first) = verification.differences.first() {
-            tracing::warn!(
-                resource = part.status.description(),
-                resource_version = %verification.resource_version,
-                differences = verification.differences.len(),
-                %first,
-                "store differs from the server; the informer relists, unless all differing objects have changed \
-                 in the store since the comparison began"
-            );
-        }
         let is_as_before = |difference: &Difference| {
             let (before, now) = (snapshot.get(difference.key()), self.indexer.get(difference.key()));
             match (before, now) {
@@ -336,7 +341,18 @@ impl Verifier {
                 _ => false,
             }
         };
-        if verification.differences.iter().any(is_as_before) {
+        let relists = verification.differences.iter().any(is_as_before);
+        if let Some(first) = verification.differences.first() {
+            tracing::warn!(
+                resource = part.status.description(),
+                resource_version = %verification.resource_version,
+                differences = verification.differences.len(),
+                %first, relists,
+                "store differs from the server; if `relists` is true, the informer relists to correct the store, otherwise \
+                 all differing objects have already changed in the store"
+            );
+        }
+        if relists {
             // I1, I3, I4: the store is not changed here; the relist passes through the queue like
             // any list.
             part.relist.request();
@@ -352,6 +368,10 @@ fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> Resource
         Some(namespace) => snapshot.watermarks().get(namespace).cloned().unwrap_or_default(),
         None => snapshot.watermark().clone(),
     }
+}
+
+fn expired(part: &Part<AnyObject>, resource_version: ResourceVersion) -> VerifyError {
+    VerifyError::Expired { resource: part.status.description().to_owned(), resource_version }
 }
 
 fn quarantined(part: &Part<AnyObject>) -> HashSet<ObjectKey> {

@@ -17,8 +17,9 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has the server's state at the requested version, or a later one, or has removed
-    /// the object that the write moves out of the selector.
+    /// The store has the server's state at the requested version or a later one. If the wait is for
+    /// a write, and the written object no longer matches the informer's selector, this can also
+    /// mean that the store has removed the object.
     Reached,
     /// The store did not reach the version within the timeout.
     TimedOut,
@@ -37,8 +38,9 @@ pub enum Visibility {
     /// No event: the object is outside the informer's namespace or selector, and was outside before
     /// the write, too.
     Nothing,
-    /// An add or update with the written object, or with a later version of it. No event if a
-    /// selector that the source cannot evaluate excludes the object.
+    /// An add or update with the written object, or with a later version of it. Also returned if
+    /// the source cannot tell whether its selector matches the object. If the selector then does
+    /// not match, the informer receives no add or update.
     TheWrite,
     /// A delete, because the write moves the object out of the informer's selector. If an earlier
     /// write has already moved it out, the informer receives no event for this write.
@@ -77,16 +79,17 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// controller can read its own writes.
     ///
     /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and
-    /// `written` is outside the informer's namespace or label selector. Also returns `NotCovered`
-    /// if the object's namespace is removed during the wait. With several namespaces, this method
-    /// waits for the object's namespace only.
+    /// `written` is outside the informer's namespace or label selector. An informer of several
+    /// namespaces waits for the object's namespace only. If the program
+    /// [removes](Self::remove_namespace) this namespace from the informer during the wait, the
+    /// method returns `NotCovered`.
     ///
     /// If the write moves the object out of the selector, this method waits until the store has
-    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the object can
-    /// still appear in the store for a short time, if the event of an earlier version that matches
-    /// the selector is pending. Of field selectors, only `metadata.name` and `metadata.namespace`
-    /// are evaluated. If a selector of another field excludes the object, the wait ends with the
-    /// next bookmark or event, or with the timeout.
+    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the store can still
+    /// receive the pending event of an earlier version that matched the selector. The store then
+    /// has the object for a short time. Of field selectors, only `metadata.name` and
+    /// `metadata.namespace` are evaluated. If a selector of another field excludes the object, the
+    /// wait ends with the next bookmark or event, or with the timeout.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -195,7 +198,8 @@ impl Shared {
     }
 }
 
-/// Waits until the watermark satisfies `has_reached`.
+/// Waits until `watermark`, the resource version that the store has reached, satisfies
+/// `has_reached`, at most for `timeout`.
 async fn wait(
     mut watermark: watch::Receiver<ResourceVersion>,
     has_reached: impl Fn(&ResourceVersion) -> bool,
@@ -208,8 +212,8 @@ async fn wait(
     }
 }
 
-/// Waits until the watermark of a namespace satisfies `has_reached`, or the namespace is removed,
-/// at most for `timeout`.
+/// Waits until the resource version that the store has reached for a namespace satisfies
+/// `has_reached`, or the informer no longer watches the namespace, at most for `timeout`.
 async fn wait_in(
     namespaces: &Namespaces<AnyObject>,
     namespace: &str,

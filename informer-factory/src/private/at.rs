@@ -99,7 +99,7 @@ impl<'a, K, T, S> IndexValues<'a> for &'a HashMap<K, T, S> {
 /// A map, or an `Option` of a map, in which an index path such as `metadata.labels["app"]` looks up
 /// a key.
 pub trait HoldsEntries<'a> {
-    /// The type of the values.
+    /// The type of the values in the map.
     type Item: 'a;
 
     /// Returns the value for `key`, if the map has this key.
@@ -138,8 +138,8 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// Converts the last field in the path of an index to an index value of the type `V`. Only `V`
-/// itself implements this trait, so the compiler rejects a path to a field of another type.
+/// Implemented only by `V` itself, the type of an index's values. So the compiler rejects an index
+/// whose path, such as `spec.node_name`, leads to a value of another type.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",

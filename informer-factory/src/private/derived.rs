@@ -17,7 +17,8 @@ use informer_core::{AnyObject, AnySource, ListerWatcher};
 use informer_reflector::KubeListWatch;
 use informer_store::IndexValue;
 
-/// The settings of `#[derive(Informer)]`, which the derive implements for its type.
+/// The settings that a type has in `#[derive(Informer)]`. The derive implements this trait for the
+/// type.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` doesn't derive `Informer`",
     note = "add `#[derive(Informer)]` to this type or, for a custom resource, to its spec"
@@ -123,8 +124,8 @@ fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, n
             index = name,
             registered_as = longer,
             type_name = type_name::<K>(),
-            "another index, with values of another type, already uses the name of this derived index, so the derived index is \
-             registered under a longer name; rename one of the two"
+            "the informer already has an index with the name of an index of `#[derive(Informer)]`, but with values of \
+             another type; the derive's index is registered under the name in `registered_as`; rename one of the two indexes"
         );
     }
     longer

@@ -41,7 +41,8 @@ pub(crate) enum SourceTask<K: 'static> {
     Namespaces(NamespacesTask<K>),
 }
 
-/// Creates a source with one reflector, and its task.
+/// Creates a source of objects: one reflector, which adds changes to `queue`. The second value is
+/// the task that runs the reflector.
 pub(crate) fn whole<K: Send + Sync + 'static>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     queue: &DeltaFifo<K>,
@@ -54,7 +55,8 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
-/// Creates a source whose namespaces are added later, and its task. `resource` names the objects in
+/// Creates a source of objects that has one reflector for each namespace. Namespaces are added
+/// later. The second value is the task that runs the reflectors. `resource` names the objects in
 /// messages.
 pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
@@ -65,7 +67,9 @@ pub(crate) fn divided<K: Send + Sync + 'static>(
     of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
 }
 
-/// Creates a source that watches a changing set of namespaces, and its task.
+/// Creates a source of objects that has one reflector for each namespace. It begins with the
+/// namespaces `names`; others can be added later. The second value is the task that runs the
+/// reflectors.
 pub(crate) fn namespaces<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     names: &[String],
@@ -89,7 +93,17 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// Returns a [`Part`] for each current reflector.
+    /// Returns whether the namespace of this reflector is still watched; always `true` for a single
+    /// reflector.
+    pub(crate) fn is_watched(&self, part: &Part<K>) -> bool {
+        match (self, &part.namespace) {
+            (Self::Namespaces(namespaces), Some(namespace)) => namespaces.access(namespace).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Returns access to each current reflector: its source, its status, and a way to request a
+    /// relist.
     pub(crate) fn parts(&self) -> Vec<Part<K>> {
         match self {
             Self::Whole(part) => vec![part.clone()],

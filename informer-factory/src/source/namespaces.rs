@@ -70,8 +70,7 @@ struct Member<K: 'static> {
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when the namespace is removed.
     removed: CancellationToken,
-    /// Cancelled when all objects of the namespace have been queued as released, so that they leave
-    /// the store.
+    /// Cancelled to signal that the removal of the namespace's objects from the store is queued.
     released: CancellationToken,
 }
 
@@ -79,9 +78,9 @@ struct Member<K: 'static> {
 struct Leaving {
     /// Set when the store no longer has the namespace's objects.
     gone: Completion,
-    /// Cancelled when all objects of the namespace have been queued as released, so that they leave
-    /// the store. `None` if there is nothing to wait for: the namespace was removed before its
-    /// reflector started, and no earlier removal of it was in progress.
+    /// If the namespace is added again, its new reflector starts when this token is cancelled. The
+    /// cancellation signals that the removal of the old objects from the store is queued. `None` if
+    /// the new reflector can start at once.
     released: Option<CancellationToken>,
 }
 
@@ -91,8 +90,8 @@ struct Joining<K: 'static> {
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// The reflector starts after this token is cancelled: when the objects that an earlier
-    /// reflector of the same namespace has listed have been queued as released. `None` if the
+    /// The reflector starts when this token is cancelled. The cancellation signals that the objects
+    /// of the namespace's earlier reflector are queued for removal from the store. `None` if the
     /// reflector can start at once.
     before: Option<CancellationToken>,
 }
@@ -276,10 +275,10 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set, and returns its member. The second value is its
-    /// [`Joining`] if the informer's task has not started the reflector of the namespace, otherwise
-    /// `None`. If the namespace is not in the set, returns the completion of its last removal as
-    /// `Err`; this completion is already set if no removal is in progress.
+    /// Removes a namespace from the set, and returns its member. The second value is the reflector
+    /// of the namespace if the informer's task has not started it, otherwise `None`. If the
+    /// namespace is not in the set, returns as `Err` a [`Completion`] that is set when the last
+    /// removal of the namespace is complete; without a removal in progress, it is already set.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
@@ -289,6 +288,8 @@ impl<K: 'static> Namespaces<K> {
         state.released.insert(Arc::clone(&namespace));
         let id = member.feed.id();
         let work = state.waiting.extract_if(.., |work| work.feed.id() == id).next();
+        // A reflector that was never started has added no objects. A new reflector of the namespace
+        // then waits for the earlier removal for which this reflector waited, if there is one.
         let released = match &work {
             Some(work) => work.before.clone(),
             None => Some(member.released.clone()),
@@ -325,8 +326,8 @@ impl<K: 'static> Namespaces<K> {
         });
     }
 
-    /// Returns whether the store has reached this resource version for all namespaces; `false` if
-    /// there are no namespaces. `watermarks` contains the version that it has reached for each.
+    /// Returns whether each watched namespace has at least this resource version in `watermarks`,
+    /// the versions that the store has reached. Returns `false` if no namespace is watched.
     pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
         let state = self.state.lock();
         let has_reached = |(namespace, member): (&Arc<str>, &Member<K>)| {

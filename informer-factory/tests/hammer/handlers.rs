@@ -1,4 +1,4 @@
-//! Handlers of every form. Each forwards its events to a [`Witness`], which records the events and
+//! Handlers of every form. Each forwards its events to a [`Recorder`], which records the events and
 //! the violations of invariants.
 
 use std::panic::panic_any;
@@ -21,18 +21,18 @@ use crate::item::{Counted, Item};
 use crate::world::World;
 
 /// Records the events of one handler, and a violation for each event that violates an invariant.
-pub(crate) struct Witness {
+pub(crate) struct Recorder {
     pub(crate) replica: Replica<Item>,
     pub(crate) indexer: Indexer<Item>,
     pub(crate) violations: Arc<Mutex<Vec<String>>>,
-    /// If set, the witness panics at random after it has recorded an event.
+    /// If set, the recorder panics at random after it has recorded an event.
     pub(crate) panics: Option<Mutex<Rng>>,
     pub(crate) _counted: Counted,
     /// Dropped with the handler, so that tests can detect leaks.
     pub(crate) _token: Arc<()>,
 }
 
-impl Witness {
+impl Recorder {
     fn report_if(&self, wrong: bool, key: &informer_core::ObjectKey, what: &str) {
         if wrong {
             self.violations.lock().push(format!("{key}: {what}"));
@@ -54,7 +54,7 @@ impl Witness {
     }
 }
 
-impl EventHandler<Item> for Witness {
+impl EventHandler<Item> for Recorder {
     fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
         self.compare(object);
         self.replica.on_add(object, is_in_initial_list);
@@ -109,7 +109,7 @@ async fn next_phase(mut phase: watch::Receiver<u64>) {
 
 /// An async handler that pauses at random before and after it records an event.
 pub(crate) struct Asynchronous {
-    pub(crate) witness: Witness,
+    pub(crate) recorder: Recorder,
     pub(crate) pauses: Pauses,
 }
 
@@ -117,26 +117,26 @@ pub(crate) struct Asynchronous {
 impl AsyncEventHandler<Item> for Asynchronous {
     async fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
         self.pauses.pause().await;
-        self.witness.on_add(object, is_in_initial_list);
+        self.recorder.on_add(object, is_in_initial_list);
         self.pauses.pause().await;
     }
 
     async fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
         self.pauses.pause().await;
-        self.witness.on_update(old, new);
+        self.recorder.on_update(old, new);
         self.pauses.pause().await;
     }
 
     async fn on_delete(&self, object: &Deleted<Item>) {
         self.pauses.pause().await;
-        self.witness.on_delete(object);
+        self.recorder.on_delete(object);
         self.pauses.pause().await;
     }
 }
 
 /// A sync handler that blocks its thread at random.
 pub(crate) struct Blocking {
-    pub(crate) witness: Witness,
+    pub(crate) recorder: Recorder,
     pub(crate) pauses: Pauses,
 }
 
@@ -151,24 +151,24 @@ impl Blocking {
 
 impl EventHandler<Item> for Blocking {
     fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
-        self.witness.on_add(object, is_in_initial_list);
+        self.recorder.on_add(object, is_in_initial_list);
         self.block();
     }
 
     fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
-        self.witness.on_update(old, new);
+        self.recorder.on_update(old, new);
         self.block();
     }
 
     fn on_delete(&self, object: &Deleted<Item>) {
-        self.witness.on_delete(object);
+        self.recorder.on_delete(object);
         self.block();
     }
 }
 
 /// A handler that removes itself after some calls.
 pub(crate) struct Leaver {
-    pub(crate) witness: Witness,
+    pub(crate) recorder: Recorder,
     pub(crate) registration: Arc<Mutex<Option<HandlerRegistration>>>,
     /// The number of calls after which the handler removes itself.
     pub(crate) after: u64,
@@ -176,7 +176,7 @@ pub(crate) struct Leaver {
 
 impl Leaver {
     fn leave_when_due(&self) {
-        if self.witness.replica.calls() >= self.after {
+        if self.recorder.replica.calls() >= self.after {
             let registration = self.registration.lock().take();
             drop(registration);
         }
@@ -185,24 +185,24 @@ impl Leaver {
 
 impl EventHandler<Item> for Leaver {
     fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
-        self.witness.on_add(object, is_in_initial_list);
+        self.recorder.on_add(object, is_in_initial_list);
         self.leave_when_due();
     }
 
     fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
-        self.witness.on_update(old, new);
+        self.recorder.on_update(old, new);
         self.leave_when_due();
     }
 
     fn on_delete(&self, object: &Deleted<Item>) {
-        self.witness.on_delete(object);
+        self.recorder.on_delete(object);
         self.leave_when_due();
     }
 }
 
 /// A handler that consists of closures.
-pub(crate) fn closures(witness: Witness) -> Handlers<Item> {
-    let for_adds = Arc::new(witness);
+pub(crate) fn closures(recorder: Recorder) -> Handlers<Item> {
+    let for_adds = Arc::new(recorder);
     let (for_updates, for_deletes) = (Arc::clone(&for_adds), Arc::clone(&for_adds));
     Handlers::new()
         .on_add(move |object, is_in_initial_list| for_adds.on_add(object, is_in_initial_list))
@@ -213,16 +213,16 @@ pub(crate) fn closures(witness: Witness) -> Handlers<Item> {
 /// Reads a stream until the token is cancelled or the stream ends.
 pub(crate) async fn read(
     mut events: EventStream<Item>,
-    witness: Witness,
+    recorder: Recorder,
     pauses: Pauses,
     stop: CancellationToken,
 ) {
     while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
         match &event {
-            Event::Added { object, is_in_initial_list } => witness.on_add(object, *is_in_initial_list),
-            Event::Updated { old, new } => witness.on_update(old, new),
-            Event::Resynced(object) => witness.on_update(object, object),
-            Event::Deleted(deleted) => witness.on_delete(deleted),
+            Event::Added { object, is_in_initial_list } => recorder.on_add(object, *is_in_initial_list),
+            Event::Updated { old, new } => recorder.on_update(old, new),
+            Event::Resynced(object) => recorder.on_update(object, object),
+            Event::Deleted(deleted) => recorder.on_delete(deleted),
             Event::Released(_) => unreachable!("this informer removes no namespaces"),
         }
         stop.run_until_cancelled(pauses.pause()).await;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::handlers::{Asynchronous, Blocking, Leaver, Pauses, Witness, closures, read};
+use crate::handlers::{Asynchronous, Blocking, Leaver, Pauses, Recorder, closures, read};
 use crate::item::{Counted, Item};
 use crate::world::{World, count, within};
 
@@ -101,7 +101,7 @@ impl Member {
         let token = Arc::new(());
         let weak = Arc::downgrade(&token);
         let (replica, violations) = (Replica::new(), Arc::default());
-        let witness = Witness {
+        let recorder = Recorder {
             replica: replica.clone(),
             indexer: world.informer.indexer().clone(),
             violations: Arc::clone(&violations),
@@ -109,7 +109,7 @@ impl Member {
             _counted: Counted::new(&world.handlers),
             _token: token,
         };
-        let hold = add(world, random, form, witness);
+        let hold = add(world, random, form, recorder);
         count(&world.tally.joined);
         Self { form, replica, violations, token: weak, hold }
     }
@@ -207,28 +207,28 @@ fn assert_no_violations(form: Form, replica: &Replica<Item>, violations: &Mutex<
 }
 
 /// Adds a handler of the given form to the informer.
-fn add(world: &World, random: &mut Rng, form: Form, witness: Witness) -> Hold {
+fn add(world: &World, random: &mut Rng, form: Form, recorder: Recorder) -> Hold {
     let informer = &world.informer;
     let phase = form.stalls().then(|| world.phase.subscribe());
     let pauses = Pauses { random: Mutex::new(random.fork()), phase };
     let options = some_options(random, form);
     let options = &options;
     Hold::Registration(match form {
-        Form::Plain | Form::Panicking => informer.add_event_handler_with(witness, options),
-        Form::Shared => informer.add_event_handler_with(Arc::new(witness), options),
-        Form::Closures => informer.add_event_handler_with(closures(witness), options),
-        Form::Filtered => informer.add_event_handler_with(Filtered::new(is_even, witness), options),
-        Form::Stalled => informer.add_event_handler_with(Blocking { witness, pauses }, options),
+        Form::Plain | Form::Panicking => informer.add_event_handler_with(recorder, options),
+        Form::Shared => informer.add_event_handler_with(Arc::new(recorder), options),
+        Form::Closures => informer.add_event_handler_with(closures(recorder), options),
+        Form::Filtered => informer.add_event_handler_with(Filtered::new(is_even, recorder), options),
+        Form::Stalled => informer.add_event_handler_with(Blocking { recorder, pauses }, options),
         Form::Async | Form::AsyncPanicking | Form::AsyncStalled => {
-            informer.add_async_event_handler_with(Asynchronous { witness, pauses }, options)
+            informer.add_async_event_handler_with(Asynchronous { recorder, pauses }, options)
         }
         Form::AsyncFiltered => {
-            let handler = Filtered::new(is_even, Asynchronous { witness, pauses });
+            let handler = Filtered::new(is_even, Asynchronous { recorder, pauses });
             informer.add_async_event_handler_with(handler, options)
         }
         Form::Leaving => {
             let own = Arc::new(Mutex::new(None));
-            let leaver = Leaver { witness, registration: Arc::clone(&own), after: random.u64(..100_000) };
+            let leaver = Leaver { recorder, registration: Arc::clone(&own), after: random.u64(..100_000) };
             let registration = informer.add_event_handler_with(leaver, options);
             *own.lock() = Some(registration);
             return Hold::Own(own);
@@ -237,7 +237,7 @@ fn add(world: &World, random: &mut Rng, form: Form, witness: Witness) -> Hold {
             let events = informer.events(options);
             let synced = events.registration().synced();
             let stop = CancellationToken::new();
-            let task = tokio::spawn(read(events, witness, pauses, stop.clone()));
+            let task = tokio::spawn(read(events, recorder, pauses, stop.clone()));
             return Hold::Reader { synced, stop, task };
         }
     })

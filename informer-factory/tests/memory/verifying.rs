@@ -76,7 +76,8 @@ async fn verification_leaves_a_correct_store_unchanged() {
 async fn verify_before_the_first_list_is_an_error() {
     let (informer, _task) = idle(&source());
     let error = informer.verify().await.expect_err("the informer has never listed");
-    assert!(matches!(error, VerifyError::NotSynced), "{error}");
+    assert!(matches!(error, VerifyError::NotSynced { .. }), "{error}");
+    assert!(error.to_string().starts_with("failed to verify configmaps: "), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +90,8 @@ async fn verify_of_a_compacted_state_is_expired() {
     source.create_unseen(config_map("b", "1")).expect("a new object");
     let error = running.informer.verify().await.expect_err("the state is compacted");
     assert!(matches!(error, VerifyError::Expired { .. }), "{error}");
-    assert_eq!(error.to_string(), "resource version 2 has expired on the server; verify again later");
+    let message = "resource version 2 has expired on the server; verify again later";
+    assert_eq!(error.to_string(), format!("failed to verify configmaps: {message}"));
     assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 2));
 
     source.fail_next_list(ListWatchError::Unreachable("no route".into()));

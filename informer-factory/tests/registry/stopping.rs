@@ -1,14 +1,16 @@
 //! Stopping one informer of a factory while the others continue.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use informer_core::ListerWatcher;
 use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
 use informer_factory::{InformerState, ListWatchError, SharedIndexInformer, StopCause};
 use informer_testing::RequestFilter;
 use k8s_openapi::api::core::v1::Pod;
+use tokio::time::sleep;
 
-use crate::{factory, keys, synced, with_pods, within};
+use crate::{builder, factory, keys, synced, with_pods, within};
 
 #[tokio::test(start_paused = true)]
 async fn i12_one_informer_stops_and_the_others_continue() {
@@ -143,4 +145,24 @@ async fn request_after_a_panic_returns_a_new_informer() {
     factory.shutdown().await;
     let after = factory.core().v1().pods();
     assert_eq!(after.state(), InformerState::Stopped(StopCause::Shutdown), "the same informer was stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn panicked_informer_is_reported_after_the_idle_period() {
+    const IDLE: Duration = Duration::from_secs(60);
+    let simulator = with_pods();
+    let factory = builder(&simulator).stop_idle_after(IDLE).build();
+    let broken =
+        factory.informer_with::<Pod>(|_, options| SharedIndexInformer::new(Arc::new(Broken), options));
+    // The handler ends with the informer, which then looks unused.
+    broken.add_handlers(|handlers| handlers).detach();
+    factory.start();
+    assert_eq!(within(broken.stopped()).await, StopCause::Panicked);
+    drop(broken);
+    sleep(3 * IDLE).await;
+    assert!(factory.health().has_panicked(), "{}", factory.health());
+    let new = factory.core().v1().pods();
+    within(new.synced().wait()).await.expect("the new informer starts at once");
+    assert!(!factory.health().has_panicked(), "{}", factory.health());
+    factory.shutdown().await;
 }

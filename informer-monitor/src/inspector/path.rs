@@ -87,9 +87,10 @@ impl Path {
     }
 }
 
-/// Removes the first segments of a path if they match the name `field`, and returns the segments
-/// after them. Returns `None` if the path does not begin with this field. Several segments can
-/// match one field with dots in its name, so `data.tls.key` also masks the field `tls.key`.
+/// Removes the segments at the start of a path that name the field `field`, and returns the
+/// segments after them. If the name has dots, several segments can name the field: the segments
+/// `tls` and `key` name the field `tls.key`. Returns `None` if the path does not begin with the
+/// field.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
     if let [Segment::Any, rest @ ..] = segments {
         return Some(rest);

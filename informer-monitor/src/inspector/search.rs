@@ -23,8 +23,9 @@ pub(super) struct Page {
     pub(super) objects: Vec<Cached<AnyObject>>,
     /// The key after which the next page begins; `None` for the last page.
     pub(super) next: Option<ObjectKey>,
-    /// The number of objects that match the query; `None` if the query has labels or fields,
-    /// because a page reads only some objects.
+    /// The number of objects on all pages that match the query; `None` if the query has labels or
+    /// fields. To compare these, a search must read the objects, and it reads only as many as one
+    /// page needs.
     pub(super) matches: Option<usize>,
     /// The number of candidates on all pages: objects with matching keys and index values.
     pub(super) candidates: usize,

@@ -1,4 +1,4 @@
-//! [`View`]: an informer whose objects are shown, without the type of its objects.
+//! [`View`]: an informer whose objects the page shows. It has no type parameter for the objects.
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -104,8 +104,9 @@ impl View {
         }
     }
 
-    /// Returns whether the report is about this informer. After the informer has been stopped, the
-    /// factory can have another informer with the same description, whose objects are not shown.
+    /// Returns whether the report is about this informer. After this informer has been stopped, the
+    /// factory can have a new informer with the same description and type. For a report about the
+    /// new informer, the result is `false`, unless the new informer has stopped, too.
     pub(super) fn is_of(&self, report: &InformerReport) -> bool {
         let is_stopped = |state| matches!(state, InformerState::Stopped(_));
         self.description == report.description

@@ -5,7 +5,7 @@
 //! calls the function without a lock, and `apply` adds the returned values to the index.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -50,13 +50,12 @@ pub(crate) struct Applied<'a> {
     pub(crate) is_new: bool,
 }
 
-/// The result of an index function, without its type: [`Values`] from [`AnyIndex::values_of`], for
-/// one object; `ComputedValues` from [`AnyIndex::compute`], for several changes. For a function of
-/// the key, `compute` stores nothing (`()`), because [`AnyIndex::apply`] calls the function.
+/// The index values of one object ([`AnyIndex::values_of`]) or of several changes
+/// ([`AnyIndex::compute`]), in a box that hides the type of the values.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The values that a user's index function returned for several changes. After the changes are
-/// applied, it also holds the values to drop.
+/// The values that a user's index function returned for several changes. [`AnyIndex::apply`] adds
+/// the values that it has removed from the index, so that they are dropped while no lock is held.
 struct ComputedValues<V> {
     /// The index values of each change's object, in the order of the changes. There are no values
     /// for a removal, and none if the function failed.
@@ -117,8 +116,9 @@ pub(crate) trait AnyIndex: Send + Sync {
     fn new_computed(&self, changes: usize) -> Computed;
 
     /// Calls the index function for each object that `changes` adds or updates. Adds the values to
-    /// `computed` and the errors to `failures`. Does nothing for a function of the key, which
-    /// [`apply`](Self::apply) calls. Must be called without a lock.
+    /// `computed` and the errors to `failures`. Does nothing for an index function that reads only
+    /// the key ([`Function::OfKey`]): [`apply`](Self::apply) calls such a function. Must be called
+    /// while no lock is held.
     ///
     /// `changes` is a part of all changes of a transaction. `first` is the position of this part in
     /// all changes, because `failures` contains positions in all changes.
@@ -131,8 +131,10 @@ pub(crate) trait AnyIndex: Send + Sync {
     );
 
     /// Applies changes to the index, with the values that [`compute`](Self::compute) returned for
-    /// the same changes. Afterwards, `computed` contains unused values, and must be dropped without
-    /// a lock. Returns the positions of changes whose values could not be added.
+    /// the same changes. Afterwards, `computed` contains values that the index does not use (copies
+    /// of known values, and values that no object has any more). It must be dropped while no lock
+    /// is held. Returns the positions of changes whose values could not be added. Omits a change if
+    /// a later change of the same object succeeded.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
@@ -182,6 +184,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
 
     fn new_computed(&self, changes: usize) -> Computed {
         match &self.function {
+            // `compute` does nothing for this function, because `apply` calls it.
             Function::OfKey(_) => Box::new(()),
             Function::OfObject(_) => {
                 Box::new(ComputedValues::<V> { rows: Vec::with_capacity(changes), out_of_use: Vec::new() })
@@ -222,8 +225,10 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
         computed: &mut Computed,
         applied: &mut dyn Iterator<Item = Option<Applied<'_>>>,
     ) -> Vec<usize> {
-        let mut panicked = Vec::new();
-        let Some(state) = state.as_any_mut().downcast_mut::<IndexState<V>>() else { return panicked };
+        // The position of the last change of each slot, if it failed. The next change of the same
+        // object is in the same slot, so it replaces the position, or removes it if it succeeds.
+        let mut panicked = BTreeMap::new();
+        let Some(state) = state.as_any_mut().downcast_mut::<IndexState<V>>() else { return Vec::new() };
         let mut own = ComputedValues { rows: Vec::new(), out_of_use: Vec::new() };
         let computed = computed.downcast_mut::<ComputedValues<V>>().unwrap_or(&mut own);
         for (position, applied) in applied.enumerate() {
@@ -238,11 +243,12 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
                 (Function::OfObject(_), Some(_)) => computed.rows.get_mut(position).unwrap_or(&mut no_values),
                 (_, None) => &mut no_values,
             };
-            if set_values(state, by_slot, applied.slot, values, &mut computed.out_of_use).is_err() {
-                panicked.push(position);
-            }
+            match set_values(state, by_slot, applied.slot, values, &mut computed.out_of_use) {
+                Ok(()) => panicked.remove(&applied.slot),
+                Err(ValuePanicked) => panicked.insert(applied.slot, position),
+            };
         }
-        panicked
+        panicked.into_values().collect()
     }
 }
 

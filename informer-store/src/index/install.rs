@@ -1,13 +1,13 @@
 //! Adds an index to a store that is in use. Readers are not blocked, and the writer only briefly.
 //!
-//! The index function is user code, so it runs without a lock. It first runs for the objects of a
-//! snapshot, and in further rounds for the objects that have changed since. There are at most
-//! `ROUNDS` rounds, because a busy writer can change objects faster than a round indexes them. Then
-//! the index joins: from this point on, the writer also calls the index function for the changes
-//! that it makes, and logs the results. Meanwhile, this code indexes the objects that changed
-//! earlier. Finally, the log is applied under the write lock, without calling the function. So the
-//! writer is blocked only while the log is applied, and readers are never blocked. The index
-//! function runs a bounded number of times for each object.
+//! The index function is user code, so it runs while no lock is held. It first runs for the objects
+//! of a snapshot, and in further rounds for the objects that have changed since. There are at most
+//! `ROUNDS` rounds, because a busy writer can change objects faster than a round indexes them.
+//! After the rounds, the writer also calls the index function for the changes that it makes, and
+//! appends the results to a list, [`Joining::log`]. Meanwhile, this code indexes the objects that
+//! changed before. Finally, the results in the list are added to the index under the write lock,
+//! without calling the function. So the writer is blocked only during this last step, and readers
+//! are never blocked. The index function runs a bounded number of times for each object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,9 +23,8 @@ use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
-/// The maximum number of rounds before the writer begins to call the index function. Each round
-/// indexes the objects that have changed since the previous round; the first round indexes all
-/// objects.
+/// The maximum number of rounds at the beginning of [`build`]. The first round indexes all objects
+/// of the store. Each further round indexes the objects that have changed since the previous round.
 const ROUNDS: usize = 3;
 
 /// A round indexes the objects that have changed since the previous round. If a round had at most
@@ -67,20 +66,23 @@ pub(crate) struct Joining {
     pub(crate) log: Vec<Logged>,
 }
 
-/// The logged effect of a transaction on an index under construction.
+/// An entry of [`Joining::log`]: the changes of one transaction, and the results of the index
+/// function for these changes. When the construction of the index ends, they are added to the
+/// index.
 pub(crate) struct Logged {
     pub(crate) computed: Computed,
     pub(crate) changes: Vec<LoggedChange>,
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// A change in the log of a [`Joining`] index: the data of an [`Applied`], but with an owned key.
+/// A change of one object, in an entry of [`Joining::log`]. It has the data of an [`Applied`] (the
+/// slot and the key of the object), but owns the key.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// The object's slot, and whether the object is new in this slot. `None` if the change had no
-    /// effect.
+    /// The object's slot, and whether the change added an object that the store lacked. `None` if
+    /// the change had no effect.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -114,8 +116,8 @@ impl<'a> Join<'a> {
         Ok((Self { shared, id }, shared.state.read().objects.entries().clone()))
     }
 
-    /// Applies the log to the index, and adds the index to the store, in one step under the write
-    /// lock.
+    /// Adds the changes in [`Joining::log`] to the index, and adds the index to the store, in one
+    /// step under the write lock.
     fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -207,7 +209,7 @@ impl Build {
         changes.len()
     }
 
-    /// Applies a logged transaction to the index.
+    /// Adds the changes of one transaction in [`Joining::log`] to the index.
     fn replay(&mut self, logged: &mut Logged) {
         for change in &logged.changes {
             self.failures.remove(&change.key);

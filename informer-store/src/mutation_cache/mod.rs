@@ -38,10 +38,10 @@ pub struct MutationCacheOptions {
     pub ttl: Duration,
     /// Whether reads return written objects that the store does not contain. Default: `false`.
     ///
-    /// Such an object can have been deleted meanwhile. If an informer fills the store, the cache
-    /// detects the deletion when the watermark of the store passes the version of the write. If the
-    /// cache is also a handler of the informer, it receives the deletion. Otherwise the object is
-    /// returned until [`ttl`](Self::ttl) is over.
+    /// Such an object can have been deleted meanwhile. The cache detects this when the store has
+    /// reached the resource version of the write ([`Indexer::watermark`]) and still lacks the
+    /// object. A cache that is an event handler of the informer also detects it when it receives
+    /// the deletion. Before that, the object is returned, at most until [`ttl`](Self::ttl) is over.
     pub include_adds: bool,
 }
 
@@ -111,11 +111,12 @@ impl MutationCacheOptions {
 /// ```
 ///
 /// # When to use it
-/// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects
-/// or indexes: it waits, usually for milliseconds, until the store reaches the version of the
-/// write. A mutation cache is for code that can't wait, such as a function that is not async, or a
-/// loop that writes many objects. It contains only writes of this process, and drops old writes.
-/// The informer's transform and pruning are not applied to written objects.
+/// An informer's `wait_until` is simpler: it waits, usually for milliseconds, until the store
+/// reaches the version of the write. The store then also has all earlier changes of other objects,
+/// which a mutation cache does not add. A mutation cache is for code that can't wait, such as a
+/// function that is not async, or a loop that writes many objects. It contains only writes of this
+/// process, and drops old writes. The informer's transform and pruning are not applied to written
+/// objects.
 #[doc(alias = "OnAddOrUpdate")]
 pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
@@ -157,8 +158,8 @@ impl<K: 'static> MutationCache<K> {
     /// Records the object that the server returned for a write.
     ///
     /// Returns `false` and records nothing if the store has the same, a later or an incomparable
-    /// version, if the deletion of the object is known, or if an earlier call has recorded a later
-    /// version.
+    /// version, if the deletion of the object is known, if an earlier call has recorded a later
+    /// version, or if the [`capacity`](MutationCacheOptions::capacity) is 0.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
@@ -174,9 +175,9 @@ impl<K: 'static> MutationCache<K> {
     }
 
     /// Returns the object with this key: the stored or the recorded object, whichever has the later
-    /// version. Returns `None` if the store does not have the object, unless a write that is later
-    /// than the store's watermark is recorded and
-    /// [`include_adds`](MutationCacheOptions::include_adds) is `true`.
+    /// version. If the store lacks the object, returns the recorded object only if
+    /// [`include_adds`](MutationCacheOptions::include_adds) is `true` and the store has not reached
+    /// the version of the write ([`Indexer::watermark`]).
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         // The log is read before the store. If the store receives the write between the two reads,
@@ -267,8 +268,9 @@ impl<K: 'static> MutationCache<K> {
     }
 }
 
-/// Returns whether a recorded write is later than the watermark of `state` and than the version of
-/// its object in `state`, if any.
+/// Returns whether `state` lacks a recorded write. Returns `false` if `state` has the same, a later
+/// or an incomparable version of the object. Also returns `false` if `state` has reached the
+/// version of the write ([`Indexer::watermark`]).
 fn is_newer<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: the store has all objects up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {

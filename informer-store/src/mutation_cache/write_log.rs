@@ -60,9 +60,9 @@ impl<K> WriteLog<K> {
         self.writes.iter(now)
     }
 
-    /// Records a write, unless a later version or the deletion of the object is known. Returns whether
-    /// the write was recorded. Moves the object to `forgotten` if it is not recorded, and also all
-    /// recorded writes that are replaced, expired or too many.
+    /// Records a write, unless a later version or the deletion of the object is known, or the
+    /// capacity is 0. Returns whether the write was recorded. Moves the object to `forgotten` if it
+    /// is not recorded, and also all recorded writes that are replaced, expired or too many.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self
@@ -74,7 +74,8 @@ impl<K> WriteLog<K> {
             return false;
         }
         self.writes.insert(key.clone(), object, now, forgotten);
-        true
+        // The newest write is the last one to be dropped, so only a capacity of 0 drops it at once.
+        self.writes.len() > 0
     }
 
     /// Removes and returns the recorded write of the object `stored`, unless the write is later

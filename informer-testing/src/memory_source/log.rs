@@ -11,8 +11,8 @@ use informer_core::{Cached, ListWatchError};
 
 /// One entry in the history of a source: a change of an object, or an event for open watches.
 pub(super) struct Entry<K> {
-    /// The version of the change, or the latest version if the entry is not a change. Versions
-    /// never decrease.
+    /// The resource version of the source directly after this entry was added. Versions never
+    /// decrease.
     version: u64,
     content: Content<K>,
 }
@@ -25,11 +25,13 @@ pub(super) enum Content<K> {
         /// watch from an older version always receives the change.
         seen: bool,
     },
-    /// A bookmark for watches that are open when the entry is added.
+    /// A bookmark. Only watches that are open when this entry is added to the log send it.
     Bookmark,
-    /// The end, without an error, of watches that are open when the entry is added.
+    /// Ends the watches that are open when this entry is added to the log, without an error. Later
+    /// watches ignore this entry.
     Closed,
-    /// An error that ends watches that are open when the entry is added.
+    /// Ends the watches that are open when this entry is added to the log, with an error. Later
+    /// watches ignore this entry.
     Failed(Arc<ListWatchError>),
 }
 

@@ -154,11 +154,12 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     }
 
     /// Changes a copy of an object with `change`, and stores the copy. Overwrites concurrent
-    /// changes.
+    /// changes. If `change` sets the name and namespace of another object, the copy replaces that
+    /// object.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the object does not exist, or if `change` removes the name or sets a
-    /// name or namespace with which no object exists.
+    /// [`Error::Refused`] if the object does not exist, if `change` removes the name, or if the
+    /// source has no object with the name and namespace that `change` sets.
     pub fn modify(&self, key: &ObjectKey, change: impl FnOnce(&mut K)) -> Result<Cached<K>, Error> {
         let stored = self.get(key).ok_or_else(|| self.not_found(key))?;
         let mut object = K::clone(&stored);

@@ -1,5 +1,7 @@
 //! Tests of the screen: texts, selection, order, filter and sizes. The screen is drawn in memory.
 
+use std::time::Duration;
+
 use ratatui::style::Color;
 
 use super::*;
@@ -236,6 +238,19 @@ fn restarted_program_has_no_negative_rates() {
     // replaced the old one.
     app.update(overview(1_500, &[added(1)]));
     assert_has(&lines(&mut app, 100, 30), " 0 events/s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn program_restarted_between_readings_has_no_rates() {
+    let added = |number: u64| with("pods", &json!({ "events": { "added": number } }));
+    let mut app = app(&[added(100)]);
+    tokio::time::advance(Duration::from_secs(600)).await;
+    // Without a restart, the inspector would be more than 600 seconds old.
+    app.update(overview(540_000, &[added(5_000)]));
+    assert_has(&lines(&mut app, 100, 30), "– events/s");
+    tokio::time::advance(Duration::from_secs(600)).await;
+    app.update(overview(1_140_000, &[added(11_000)]));
+    assert_has(&lines(&mut app, 100, 30), " 10 events/s");
 }
 
 #[test]

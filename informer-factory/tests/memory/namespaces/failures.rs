@@ -1,13 +1,16 @@
 //! Failures of one namespace: the others are not affected, and the status names the namespace and
 //! the reason.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
+use informer_core::{ListOptions, ListStream, ListerWatcher, WatchOptions, WatchStream};
 use informer_factory::{
     CacheSync, Health, InformerOptions, ListWatchError, ObjectKey, SharedIndexInformer, VerifyError,
     wait_for_cache_sync,
 };
 use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Status;
 
 use super::{SOON, Server, stored};
@@ -124,6 +127,60 @@ async fn i9_each_namespace_is_verified_and_corrected_separately() {
         server.of("c").fail_next_list(refusal());
     }
     _ = informer.add_namespace("c").expect("a valid name");
-    assert!(matches!(informer.verify().await, Err(VerifyError::NotSynced)));
+    let error = informer.verify().await.expect_err("namespace c is not listed");
+    assert!(matches!(error, VerifyError::NotSynced { .. }), "{error}");
+    assert!(error.to_string().contains("configmaps of c"), "{error}");
+    running.stop().await;
+}
+
+/// The source of namespace `a`. While a verification lists it, namespace `b` is removed.
+struct RemovesOther {
+    source: MemorySource<ConfigMap>,
+    informer: OnceLock<SharedIndexInformer<ConfigMap>>,
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for RemovesOther {
+    fn description(&self) -> &str {
+        "configmaps of a"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        if let Some(informer) = self.informer.get() {
+            let removed = informer.remove_namespace("b").expect("a valid name");
+            removed.wait().await.expect("the informer runs");
+        }
+        self.source.list(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        self.source.watch(options).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_removed_during_verification_is_skipped() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("b", "two", "1");
+    let removes = Arc::new(RemovesOther { source: server.of("a").clone(), informer: OnceLock::new() });
+    let make = {
+        let (server, removes) = (server.clone(), removes.clone());
+        move |namespace: &str| -> Arc<dyn ListerWatcher<ConfigMap>> {
+            match namespace {
+                "a" => removes.clone(),
+                _ => Arc::new(server.of(namespace).clone()),
+            }
+        }
+    };
+    let made = SharedIndexInformer::new_in_namespaces(make, ["a", "b"], InformerOptions::new());
+    let running = Running::run(made.expect("valid names")).synced().await;
+    for name in ["a", "b"] {
+        server.of(name).wait_for_watches(1).await;
+    }
+    removes.informer.set(running.informer.clone()).expect("the informer is set once");
+    let verification = running.informer.verify().await.expect("the other namespace is verified");
+    assert!(verification.is_equal() && verification.objects == 1, "{verification:?}");
+    assert_eq!(running.informer.namespaces(), ["a"]);
     running.stop().await;
 }
