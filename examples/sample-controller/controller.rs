@@ -122,8 +122,9 @@ impl FooController {
         Ok(())
     }
 
-    /// Removes the entry of a deleted `Foo` from the directory, and then the finalizer. The garbage
-    /// collector deletes the Deployment, because the `Foo` owns the Deployment.
+    /// Removes the entry of a deleted `Foo` from the `ConfigMap` [`DIRECTORY`], and then the
+    /// finalizer. The garbage collector deletes the Deployment, because the `Foo` owns the
+    /// Deployment.
     async fn clean_up(
         &self,
         foo: &Cached<Foo>,

@@ -1,5 +1,6 @@
-//! The body of a list or watch, read by `KubeListWatch`: a body that is compressed in any number of gzip members gives
-//! the same result as the plain body, and reading an invalid compressed body ends.
+//! The body of a list or watch, read by `KubeListWatch`: a body that is compressed in any number of
+//! gzip members gives the same result as the plain body. An invalid compressed body does not make
+//! the reader hang.
 #![no_main]
 
 use std::io::Write;

@@ -126,8 +126,8 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// The parts of this crate that also generate the accessors of Kubernetes' built-in kinds.
-/// Not a stable interface.
+/// Internal items that `cargo xtask codegen` uses to generate the accessors of Kubernetes' built-in
+/// kinds. Not a stable interface.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::shared::expand::{Module, Part, accessors, doc, gated, on_factory};

@@ -3,7 +3,7 @@
 //! With this table, a program can read and write any built-in kind without generated code, and
 //! convert between protobuf and JSON. The table is generated from Kubernetes' Go types,
 //! because Kubernetes' `.proto` files do not show which fields JSON omits, and which messages are
-//! not objects in JSON.
+//! single values in JSON, such as lists, and not objects with all their fields.
 //!
 //! ```
 //! use kube_messages::{Content, Fields, Messages, Type};
@@ -28,8 +28,8 @@
 //! `i`, `l`, `d`, `y` for strings, booleans, integers of 32 and 64 bits, floating-point numbers and
 //! bytes. The type has the prefix `[` for lists, `{` for maps, `*` for optional fields, and `!` for
 //! fields that are in JSON even if they are empty. The JSON name `-` marks a message whose fields
-//! are inlined. The word `choice` after the name of a message means that the message is a choice;
-//! see [`Message::is_choice`].
+//! are inlined. The word `choice` after the name of a message means that JSON has only the value of
+//! one of the message's fields; see [`Message::is_choice`].
 
 mod wire;
 mod write;
@@ -65,8 +65,8 @@ pub struct Message {
     pub name: &'static str,
     /// The position of the message in the table, for [`Messages::at`].
     pub index: usize,
-    /// Whether the message is a choice: in JSON it is not an object with fields, but the value of
-    /// its last field that is present.
+    /// Whether JSON has, in place of this message, only the value of one of its fields. If several
+    /// fields of the message are present, it is the field with the highest number.
     pub is_choice: bool,
     /// The fields in the order of their numbers, as Go encodes them.
     pub fields: Vec<Field>,
@@ -90,8 +90,9 @@ pub struct Field {
     pub is_inlined: bool,
     /// Whether the field has one value or several, and when JSON omits it.
     pub shape: Shape,
-    /// The name of the value's type in the table, such as `s` or `core.v1.PodSpec`; for a list or a
-    /// map, of the type of each element.
+    /// The name of the value's type in [`Messages::text`]: the name of a message, such as
+    /// `core.v1.PodSpec`, or a letter, such as `s` for a string. For a list or a map, this is the
+    /// type of each element.
     pub type_name: &'static str,
     /// The type of the value; for a list or a map, the type of each element.
     pub value_type: Type,
@@ -134,7 +135,7 @@ pub enum Shape {
     /// One value. If it is zero or empty, JSON omits it, except a message, which can be `{}`. Go's
     /// protobuf encoder always writes the field, except bytes that are nil.
     Plain,
-    /// One value, which is always in JSON.
+    /// One value, which JSON never omits.
     Always,
     /// One value or none. JSON omits the field, or has `null`, only if there is no value.
     Pointer,
@@ -146,7 +147,8 @@ pub enum Shape {
 }
 
 impl Messages {
-    /// Returns the text of the table. The names of messages and fields are slices of this text.
+    /// Returns the text of the table of messages, in the format that the crate's documentation
+    /// describes. The names of messages and fields are slices of this text.
     #[must_use]
     #[inline]
     pub fn text() -> &'static str {
@@ -240,7 +242,8 @@ impl Message {
         self.fields.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// Sorts the fields by number, and fills `places`.
+    /// Sorts the fields by number. Then computes `places`, with which [`field`](Self::field) finds
+    /// a field by its number.
     fn complete(&mut self) {
         self.fields.sort_by_key(|field| field.number);
         let numbers = self.fields.last().map_or(0, |field| field.number as usize + 1);

@@ -1,4 +1,5 @@
-//! Writes protobuf's wire format: numbered fields, each with a number or bytes.
+//! Writes protobuf's wire format: a sequence of fields, each with a field number and a value. The
+//! value is an integer, a floating-point number, or bytes.
 
 /// Appends to `out` the field with the number `field`, whose content is an integer or a boolean.
 pub fn put_number(out: &mut Vec<u8>, field: u64, number: u64) {

@@ -122,13 +122,16 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
 fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> anyhow::Result<()> {
     let root = workspace::root();
     let Some(baseline) = baseline.map_or_else(last_release, |baseline| Ok(Some(baseline.to_owned())))? else {
-        eprintln!("compat: there is no tag `v…` of a release, so interfaces are not compared");
+        eprintln!(
+            "compat: skipping the comparison of public interfaces with the last release, because no git tag \
+             begins with `v`; `--baseline` selects another commit"
+        );
         return Ok(());
     };
     let mut command = Command::new(SEMVER_CHECKS.ensure(&root, signals)?);
     command.current_dir(&root).args(["semver-checks", "--baseline-rev", &baseline]);
-    // Programs have no interface to compare. The copy of the baseline is not in the workspace, so
-    // `.cargo/config.toml` does not set the version of Kubernetes there.
+    // Programs have no interface to compare. The newest version of Kubernetes is selected instead of
+    // the one in `.cargo/config.toml`, so that the accessors of its new kinds are compared too.
     let libraries = packages.libraries().flat_map(|package| ["--package", &package.name]);
     command.args(libraries).env("K8S_OPENAPI_ENABLED_VERSION", "1.37");
     workspace::remove_package_variables(&mut command);

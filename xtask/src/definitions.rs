@@ -53,13 +53,13 @@ const OTHERS: [Module; 6] = [
 /// The handwritten part of the program that watches the kinds of Gateway API.
 const MAIN: &str = include_str!("../definitions/main.rs");
 
-/// The handwritten part of the library with the types of all definitions: those of Gateway API and
-/// of [`OTHERS`]. The library is only compiled.
+/// The handwritten part of the generated library. The library has the types of the definitions of
+/// Gateway API and of [`OTHERS`]. It is compiled as a test, and nothing uses it.
 const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
 
-/// The `Cargo.toml` of both generated packages, with the dependencies of a user's program. One
-/// package is the program that watches the kinds of Gateway API, and the other one is the library
-/// with the types of all definitions. Neither package is a member of the workspace.
+/// The content of `Cargo.toml` for each of the two generated packages: the program that watches the
+/// kinds of Gateway API, and the library with the types of all definitions. The dependencies are
+/// those of any program with generated types. Neither package is a member of the workspace.
 const MANIFEST: &str = include_str!("../definitions/manifest.toml");
 
 /// Generates and compiles the code, and runs the program that watches the kinds of Gateway API on a

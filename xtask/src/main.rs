@@ -61,7 +61,8 @@ enum Command {
     /// Try the thread interleavings with at most three preemptions at the locks and wake-ups of
     /// queues, store and handlers
     Loom,
-    /// Run the tests of the only unsafe code in Miri, which finds undefined behavior, data races and leaks
+    /// Run the tests of this workspace's only unsafe code with the interpreter Miri, which finds
+    /// undefined behavior, data races and leaks
     Miri,
     /// Run many seeds of the deterministic simulation
     Simulate(simulate::Args),

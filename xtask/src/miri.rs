@@ -1,5 +1,6 @@
-//! `cargo xtask miri`: runs the tests of the only `unsafe` code, the pointers to objects in informer-core, in Miri.
-//! Miri finds undefined behavior, data races and leaks.
+//! `cargo xtask miri`: runs the tests of this workspace's only `unsafe` code with the interpreter
+//! Miri, which finds undefined behavior, data races and leaks. This code is the pointers to objects
+//! in informer-core.
 
 use std::process::{Command, ExitCode};
 

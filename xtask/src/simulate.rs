@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for the step of `cargo xtask ci` that runs with and without `--long`.
+    /// The arguments for the step that `cargo xtask ci` always has, whether `--long` is set or not.
     pub(crate) const CI: Self = Self::of(2_000, 0);
 
     /// The arguments for the step that `--long` adds to `cargo xtask ci`. The seeds follow those of

@@ -66,7 +66,10 @@ pub(crate) fn main() -> anyhow::Result<()> {
             "slim, compressed" => {
                 run(&plan, stored::<SlimPod>(builder, Storage::Compressed), slim_pods).await
             }
-            form => bail!("the argument FORM is unknown: {form}"),
+            form => bail!(
+                "the argument FORM has the unknown value `{form}`; use `decoded`, `encoded`, `compressed`, \
+                 `slim` or `slim, compressed`"
+            ),
         }
     })
 }

@@ -1,6 +1,7 @@
-//! A client with kube-runtime: a watcher with streaming lists or, if the argument MODE is `list`,
-//! ordinary lists, and a reflector's store. The consumer of the stream is the handler. Like the
-//! client with our informer, it uses the allocator mimalloc.
+//! A client with kube-runtime: a watcher, whose events a reflector writes to a store. The code that
+//! reads the events after the reflector is the client's event handler. If the argument MODE is
+//! `list`, the watcher uses ordinary lists, and otherwise streaming lists. Like the client with our
+//! informer, this client uses the allocator mimalloc.
 
 mod meter;
 mod protocol;
@@ -29,7 +30,7 @@ fn main() -> anyhow::Result<()> {
             "whole" => run(&plan, |_| {}).await,
             // The documentation of `reflector` recommends this to save memory.
             "pruned" => run(&plan, |pod| pod.managed_fields_mut().clear()).await,
-            form => bail!("the argument FORM is unknown: {form}"),
+            form => bail!("the argument FORM has the unknown value `{form}`; use `whole` or `pruned`"),
         }
     })
 }

@@ -16,15 +16,16 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct Plan {
     /// The URL of the server.
     pub(crate) server: String,
-    /// The form in which the client stores objects: an `argument` of `xtask/src/bench/wire/forms.rs`.
+    /// The form in which the client stores objects: the value of the field `argument` in one of the
+    /// clients in `xtask/src/bench/wire/forms.rs`.
     pub(crate) form: String,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
-    /// The resource version of the first event of the last pass over the objects. In a pass, each
-    /// object is updated once. So an object has its last state if it has this version or a later
-    /// one.
+    /// The resource version of the first event of the last pass. The recorded events come in
+    /// passes, and each pass updates every object once. An object with this version or a later one
+    /// is in its last state.
     pub(crate) last_pass: u64,
     /// The file for the time of each event; `None` if times are not recorded.
     pub(crate) times: Option<PathBuf>,

@@ -88,7 +88,7 @@ pub struct BuildV1beta1<'a> {
 }
 
 impl<'a> BuildV1beta1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a informer_factory::SharedInformerFactory {
         self.factory
@@ -133,7 +133,7 @@ pub struct DataV1<'a> {
 }
 
 impl<'a> DataV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a informer_factory::SharedInformerFactory {
         self.factory
@@ -168,7 +168,7 @@ pub struct DataV1beta1<'a> {
 }
 
 impl<'a> DataV1beta1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a informer_factory::SharedInformerFactory {
         self.factory
@@ -208,7 +208,7 @@ pub struct EdgeFleetV1<'a> {
 }
 
 impl<'a> EdgeFleetV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a informer_factory::SharedInformerFactory {
         self.factory
@@ -256,7 +256,7 @@ pub struct NetworkingExampleV1<'a> {
 }
 
 impl<'a> NetworkingExampleV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a informer_factory::SharedInformerFactory {
         self.factory
@@ -295,7 +295,7 @@ pub struct StableV1<'a> {
 }
 
 impl<'a> StableV1<'a> {
-    /// Returns the factory, for your own accessors.
+    /// Returns the factory, for extension traits that add accessors to this type.
     #[must_use]
     pub fn factory(&self) -> &'a informer_factory::SharedInformerFactory {
         self.factory

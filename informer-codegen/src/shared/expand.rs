@@ -1,4 +1,5 @@
-//! Generates the Rust code of the accessors from the model of groups, versions and kinds.
+//! Generates Rust code from the model of API groups, versions and kinds: methods that return
+//! informers, such as `factory.core().v1().pods()`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -29,8 +30,8 @@ pub enum Part {
     Gated(Gate, Vec<Part>),
 }
 
-/// Wraps the parts in the `k8s_if_*` macros of the gate. If the gate has no macros, returns the
-/// parts unchanged.
+/// Wraps parts of a generated file in the `k8s_if_*` macros of `gate`, which is a condition on
+/// Kubernetes versions. If `gate` has no macros, returns the parts unchanged.
 pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
@@ -103,7 +104,7 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
         }
 
         impl<'a> #type_name<'a> {
-            /// Returns the factory, for your own accessors.
+            /// Returns the factory, for extension traits that add accessors to this type.
             #[must_use]
             pub fn factory(&self) -> &'a #front::SharedInformerFactory {
                 self.factory
@@ -123,8 +124,8 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
 }
 
 /// Groups the items by their condition on Kubernetes versions ([`Gate`]), and returns one `impl`
-/// for each group. The `impl` is inside the macros of its condition. An `impl` with the condition
-/// `outer` gets no macros, because the code around the `impl`s already is inside these macros.
+/// for each group, inside the macros of its condition. `outer` is the condition of the surrounding
+/// code. An `impl` with the same condition as the surrounding code gets no macros of its own.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

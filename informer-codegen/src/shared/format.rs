@@ -53,9 +53,9 @@ fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
-/// Inserts a blank line after each line `}`, unless the next line is `}`, too, and before
-/// documentation that follows a `;`. This separates items, because prettyplease inserts no blank
-/// lines.
+/// Separates items by blank lines, because prettyplease inserts none. A blank line is inserted
+/// after each line `}`, unless the next line is also `}`. Another blank line is inserted before
+/// documentation if the line above ends with `;`.
 fn spaced(text: &str) -> String {
     let mut spaced = String::new();
     let mut before = "";

@@ -18,8 +18,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Returns the gate of code that exists only in the versions `present`. `all` has all versions in
-    /// ascending order. An empty `present` means all versions.
+    /// Returns the condition for code that exists only in the Kubernetes versions `present`. `all`
+    /// has all Kubernetes versions in ascending order. An empty `present` means all versions.
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
@@ -30,9 +30,8 @@ impl Gate {
         };
         if last - first + 1 != places.len() {
             bail!(
-                "a kind or an API group exists only in the Kubernetes versions {present:?}, which are not \
-                 consecutive; generated code can be limited only to a range of versions; correct the field \
-                 `features` of the kinds"
+                "the Kubernetes versions {present:?} of a kind or an API group are not consecutive, but \
+                 generated code supports no gap between versions; correct the field `features` of the kinds"
             );
         }
         let (from, to) = (&all[first], &all[last]);

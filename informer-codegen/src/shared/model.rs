@@ -61,7 +61,7 @@ pub struct Kind {
 /// Sorts items by name. Fails if two items have the same name, or if there are no items.
 pub fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
     if items.is_empty() {
-        bail!("a list of {what}s is empty; add a {what}, or remove the entry that contains the list");
+        bail!("there are no {what}s; add a {what}, or remove the API group or version without {what}s");
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = items.iter().map(&name).find(|name| !seen.insert(*name)) {

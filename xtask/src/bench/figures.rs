@@ -17,7 +17,7 @@ pub(crate) struct Figures {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
     Nanoseconds(f64),
-    /// A figure in the unit of its case.
+    /// A number that is already in the unit in which the table shows it.
     Plain(f64),
 }
 
@@ -49,16 +49,17 @@ impl Figures {
         Some(median(figures.iter().map(|figure| figure.value(unit))))
     }
 
-    /// Records the figures in the output of a program. A figure is a line
-    /// `bench: CASE = VALUE UNIT` or `CASE: DURATION`.
+    /// Adds the figures that a program has printed. A figure is a line `bench: CASE = VALUE UNIT`
+    /// or `CASE: DURATION`.
     pub(crate) fn take_output(&mut self, output: &str) {
         for (case, figure) in output.lines().filter_map(read_line) {
             self.by_case.entry(case.to_owned()).or_default().push(figure);
         }
     }
 
-    /// Records the figures in criterion's result folder. That folder has a subfolder for each case, or for
-    /// each group of cases, which then has a subfolder for each case.
+    /// Adds the figures that criterion has written to its result folder `folder`. That folder has a
+    /// subfolder for each case, or for each group of cases, which then has a subfolder for each
+    /// case.
     pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
         self.take_folder(folder, "")
     }

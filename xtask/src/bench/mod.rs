@@ -42,11 +42,11 @@ pub(crate) struct Args {
     #[arg(long)]
     without_go: bool,
 
-    /// Measure instead how much each additional type of objects adds to compile time and program size
+    /// Measure only how much each additional type of objects adds to compile time and program size
     #[arg(long)]
     types: bool,
 
-    /// Measure instead the dependencies of each published crate, and its compile time including them
+    /// Measure only the dependencies of each published crate, and its compile time including them
     #[arg(long, conflicts_with = "types")]
     crates: bool,
 
@@ -63,8 +63,9 @@ enum Other {
     Wire(wire::Args),
 }
 
-/// Builds the benchmark programs, runs them in several rounds, and prints a table of medians. With
-/// `wire`, `--types` or `--crates`, makes that other measurement instead.
+/// Builds the benchmark programs, runs them in several rounds, and prints a table of medians. If
+/// `args` selects another measurement (`wire`, `--types` or `--crates`), makes only that
+/// measurement.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(Other::Wire(args)) = &args.other {
         return wire::run(args, signals);

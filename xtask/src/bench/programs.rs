@@ -58,7 +58,8 @@ pub(crate) fn measure_ours(
     Ok(())
 }
 
-/// Returns the filter for criterion that selects the cases of the table.
+/// Returns a regular expression that matches the names of our benchmarks in [`CASES`]. A benchmark
+/// program that uses the crate criterion runs only these benchmarks if this is its argument.
 fn our_cases() -> String {
     let names: Vec<&str> = CASES.iter().map(|case| case.ours).collect();
     format!("^({})$", names.join("|"))

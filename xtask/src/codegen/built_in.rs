@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use informer_codegen::__private::{Files, Stale, source, stale_files, update_files};
+use kube_messages::Messages;
 
 use super::kubernetes::{self, Kubernetes};
 use super::{data, direct, expand, facts, lower, merging, methods, refresh};
@@ -16,28 +17,26 @@ use super::{data, direct, expand, facts, lower, merging, methods, refresh};
 /// files in it are generated.
 const FOLDER: &str = "informer-factory/src/groups";
 
-/// The folder that contains the list of built-in accessors for `#[derive(Informer)]`. The other
-/// files in this folder are not generated.
+/// The folder that contains [`DERIVE_FILE`]. No other file in this folder is generated.
 const DERIVE_FOLDER: &str = "informer-macros/src";
 
 /// The file with the list of built-in accessors for `#[derive(Informer)]`.
 const DERIVE_FILE: &str = "built_in.rs";
 
-/// The folder that contains informer-codegen's list of names that accessors of custom groups cannot
-/// have. The other files in this folder are not generated.
+/// The folder that contains [`CODEGEN_FILE`]. No other file in this folder is generated.
 const CODEGEN_FOLDER: &str = "informer-codegen/src";
 
-/// The file with informer-codegen's list of names that accessors of custom groups cannot have.
+/// The file with informer-codegen's list of reserved method names. The methods that
+/// informer-codegen generates for groups of custom resources cannot have these names.
 const CODEGEN_FILE: &str = "taken.rs";
 
-/// The folder that contains the simulator's table of built-in kinds. The other Rust files in this folder are not
-/// generated.
+/// The folder that contains [`SIMULATOR_FILE`]. No other Rust file in this folder is generated.
 const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
 
 /// The file with the simulator's table of built-in kinds.
 const SIMULATOR_FILE: &str = "table.rs";
 
-/// The folder that contains the decoders of frequent kinds. The other files in this folder are not generated.
+/// The folder that contains [`DIRECT_FILE`]. No other file in this folder is generated.
 const DIRECT_FOLDER: &str = "informer-reflector/src/decode/direct";
 
 /// The file with the decoders of frequent kinds.
@@ -164,8 +163,14 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
     format!("generated files are stale:\n{list}run `cargo xtask codegen` and commit the changes")
 }
 
-/// Returns the generated files of each folder.
+/// Returns the generated files of each folder. Fails if [`MESSAGES`] has changed since xtask was
+/// compiled, because [`direct`] uses the compiled table.
 fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
+    let messages = root.join(MESSAGES);
+    let messages = std::fs::read_to_string(messages).with_context(|| format!("cannot read {MESSAGES}"))?;
+    if messages != Messages::text() {
+        bail!("{MESSAGES} has changed since xtask was compiled; run `cargo xtask codegen` again");
+    }
     let data = data::read(root)?;
     let groups = lower::lower(&data)?;
     let origin = format!("{MARK} `{}`", data::FILE);
@@ -204,6 +209,16 @@ mod tests {
     #[test]
     fn codegen() {
         check(&workspace::root()).unwrap();
+    }
+
+    #[test]
+    fn messages_changed_after_compilation_are_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(MESSAGES);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "core.v1.Pod\n").unwrap();
+        let message = format!("{:#}", generate(root.path()).unwrap_err());
+        assert!(message.contains(MESSAGES) && message.contains("run `cargo xtask codegen`"), "{message}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(crate) fn module() -> anyhow::Result<Module> {
     let items = quote! {
         use std::any::TypeId;
 
-        use super::{Direct, Message, Occurrence, Place, inlined, list, map, object, unknown};
+        use super::{Direct, Message, Occurrence, SingleField, inlined, list, map, object, unknown};
 
         /// Returns the decoder for a type, if it is one of the frequent kinds. The compiler knows
         /// `K`, so a program contains only the decoders that it uses.
@@ -76,8 +76,9 @@ pub(crate) fn module() -> anyhow::Result<Module> {
     Ok(Module { docs: vec![DOCS.to_owned()], parts: vec![Part::Items(items)] })
 }
 
-/// Returns the messages of the frequent kinds, and all messages that are values of the fields that
-/// the decoders read, directly or indirectly.
+/// Returns all messages that need a generated decoder: those of the frequent kinds, and the
+/// messages nested in them at any depth. Messages that occur only in fields without support in the
+/// generated decoders are left out.
 fn reachable(types: &Types) -> Vec<&'static Message> {
     let mut next: Vec<_> = KINDS.iter().filter_map(|name| Messages::all().find(name)).collect();
     let mut found = BTreeMap::new();
@@ -89,9 +90,10 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages that are values of the fields of `message` that the decoder reads. `outer`
-/// is the message whose Rust type has these fields: `message` itself, or the message into which
-/// `message` is inlined.
+/// Returns the messages that are values of fields of `message`. Leaves out fields that the
+/// generated decoder does not support. If another message inlines `message`, `outer` is that other
+/// message, because its Rust type has the fields of `message`. Otherwise, `outer` is `message`
+/// itself.
 fn value_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields
@@ -116,9 +118,13 @@ fn message_impl(message: &Message, types: &Types) -> anyhow::Result<TokenStream>
     })
 }
 
-/// Returns the match arms for the fields of `message`. The Rust type of `outer` has these fields:
-/// `outer` is `message` itself, or the message into which `message` is inlined.
+/// Returns the match arms for the fields of `message`. If another message inlines `message`,
+/// `outer` is that other message, because its Rust type has the fields of `message`. Otherwise,
+/// `outer` is `message` itself.
 fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
+    // A field that the decoder does not support. With the arm `None`, an object with this field is
+    // decoded through the tape. Without an arm, `unknown` does that only if the field has a value
+    // that is not zero or empty.
     let left_out = |field: &Field| {
         let number = Literal::u64_unsuffixed(field.number);
         (!is_absent_if_zero(field)).then(|| quote!(#number => None,))
@@ -127,9 +133,10 @@ fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     fields.filter_map(|field| arm(outer, field, types).or_else(|| left_out(field))).collect()
 }
 
-/// Returns whether the generated decoder can skip a zero value of `field`, a field that it does not
-/// read. Go writes an unset field of the shape [`Shape::Plain`] with the value zero.
+/// Returns whether a zero or empty value of `field` means that the field is not set. Go's encoder
+/// writes such a value for a field of the shape [`Shape::Plain`] that is not set.
 fn is_absent_if_zero(field: &Field) -> bool {
+    // JSON has a field of these types even if its value is empty.
     let is_always_present = matches!(field.value_type, Type::Message(_) | Type::Quantity | Type::IntOrString);
     field.shape == Shape::Plain && !is_always_present
 }

@@ -65,8 +65,9 @@ pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the module with the accessor names that groups of custom resources cannot have, for
-/// informer-codegen.
+/// Returns the content of informer-codegen's file `taken.rs`, which lists reserved method names.
+/// The methods that informer-codegen generates for groups of custom resources cannot have these
+/// names.
 pub(crate) fn taken(groups: &[Group], taken: &Taken) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());

@@ -1,4 +1,5 @@
-//! Turns facts about Kubernetes into the checked and sorted names of the Rust code.
+//! Converts the API groups, versions and kinds in `xtask/groups.json` to the model of the generated
+//! Rust code: checks and sorts them, and adds the names of Rust methods and types.
 
 use std::collections::BTreeSet;
 
@@ -147,7 +148,7 @@ mod tests {
         let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [
             ("a::v1", &[POD, POD][..], "`pods` exists twice"),
-            ("a::v1", &[], "a list of kinds is empty"),
+            ("a::v1", &[], "there are no kinds"),
             ("a::v2", &[POD], "version `v1` has the module path `a::v2`"),
             ("a:v1", &[POD], "version `v1` has the module path `a:v1`"),
             ("a::v1", &[wordless.as_str()], "`Pod` has no description"),

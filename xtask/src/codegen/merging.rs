@@ -11,10 +11,10 @@ const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Returns the content of `merging.json`. Its field `kinds` has the type of each kind of a stable
-/// version, by `apiVersion` and kind. Its field `types` has a schema of each of these types and of
-/// the types that they refer to, reduced to the fields that determine how objects are merged. Types
-/// without such fields are left out.
+/// Returns the content of `merging.json`. Its field `kinds` maps each kind of a stable version,
+/// such as `apps/v1 Deployment`, to the name of a schema. Its field `types` maps names to these
+/// schemas, and to the schemas that they refer to. The schemas are reduced to the fields that
+/// determine how objects are merged. Kinds and schemas without such fields are left out.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let definitions =
         document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;
@@ -51,9 +51,10 @@ fn short(name: &str) -> String {
     short.unwrap_or(name).to_owned()
 }
 
-/// Returns a schema reduced to the merge extensions (`x-kubernetes-…` fields that determine how
-/// lists and maps are merged), properties, references, and the items of keyed lists and of lists
-/// with the patch strategy `merge`. Of an atomic map, only the extensions remain.
+/// Returns a schema with only the parts that determine how values are merged. For an atomic map,
+/// these parts are only the merge extensions (`x-kubernetes-…` fields that determine how lists and
+/// maps are merged). For all other schemas, they are also the properties, the reference, and the
+/// items of keyed lists and of lists with the patch strategy `merge`.
 fn reduced(schema: &Value) -> Value {
     let mut kept = Map::new();
     let mut keep = |mark: &str| {

@@ -34,7 +34,8 @@ const KOPIUM: Tool = Tool { name: "kopium", version: KOPIUM_VERSION, args: &[] }
 /// Arguments of `cargo xtask codegen`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing; fail if a file is stale, or if the data differs from the sources of Kubernetes
+    /// Write nothing; fail if a generated file is stale, or if the stored data of Kubernetes' kinds
+    /// differs from the sources of Kubernetes
     #[arg(long)]
     check: bool,
 
@@ -42,7 +43,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "crd")]
     refresh: bool,
 
-    /// Generate types and accessors from the custom resource definitions in these files instead
+    /// Generate only types and accessors from the custom resource definitions in these files, and
+    /// no code about Kubernetes' own kinds
     #[arg(long, value_name = "FILE.yaml", num_args = 1.., requires = "out")]
     crd: Vec<PathBuf>,
 

@@ -111,8 +111,8 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
         Some(("NamespaceResourceScope", _)) => true,
         Some(("ClusterResourceScope", _)) => false,
         _ => bail!(
-            "the type `Scope` is neither `NamespaceResourceScope` nor `ClusterResourceScope`; adapt \
-             xtask/src/codegen/refresh.rs to this file"
+            "a listable type of k8s-openapi has no `type Scope`, or one that is neither \
+             `NamespaceResourceScope` nor `ClusterResourceScope`; adapt xtask/src/codegen/refresh.rs"
         ),
     };
     Ok(Some(Fact {
@@ -191,8 +191,8 @@ fn name(old: &Data, group: &str) -> String {
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the old data of the kind that the fact describes: from the same version of the group or, if the old data
-/// lacks it, from another version.
+/// Returns the entry of `old` with the API group and the kind of `fact`. An entry with the API
+/// version of `fact` takes precedence over entries with other versions of the group.
 fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let versions = groups.flat_map(|group| &group.versions);

@@ -52,7 +52,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Fails with the end of the log if the server has ended.
+    /// Fails if the server has ended. The error contains the end of the server's log.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),

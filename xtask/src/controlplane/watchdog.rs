@@ -46,7 +46,10 @@ impl Watchdog {
     /// Adds a process that the watchdog kills if this program ends without stopping it.
     pub(crate) fn kill_at_exit(&mut self, pid: u32) -> anyhow::Result<()> {
         let pipe = self.child.stdin.as_mut();
-        let pipe = pipe.context("the watchdog has no pipe; report this as a bug of xtask")?;
+        let pipe = pipe.context(
+            "cannot send a process ID to the watchdog, because its standard input is closed; report this \
+             as a bug of xtask",
+        )?;
         writeln!(pipe, "{pid}").context("the watchdog of the control plane has ended")
     }
 }

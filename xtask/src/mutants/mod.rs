@@ -29,11 +29,12 @@ pub(crate) struct Args {
     only: String,
 }
 
-/// The test that must fail with a bug.
+/// The test that must fail while a bug is planted in the sources.
 enum FoundBy {
     /// The simulation must fail, or run into its timeout, with at least one of [`SEEDS`].
     Simulation,
-    /// One test of an invariant, which must fail; a timeout is not enough. No other test is run.
+    /// One test of an invariant. The test itself must fail; a timeout does not count as a failure.
+    /// No other test is run.
     Test {
         package: &'static str,
         /// The cargo arguments that select the test's target, such as `--lib`.
@@ -72,7 +73,11 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         let result = mutant.test(&copy, signals)?;
         let is_found = mutant.found_by.accepts(&result);
         let (by, prefix) = (mutant.found_by.title(), if is_found { "" } else { "NOT FOUND: " });
-        eprintln!("{prefix}{}: {result:?} by {by}, after {:.0?}", mutant.name, began.elapsed());
+        eprintln!(
+            "{prefix}planted bug `{}`, tested by {by}: {result:?}, after {:.0?}",
+            mutant.name,
+            began.elapsed()
+        );
         found += u32::from(is_found);
         missed += u32::from(!is_found);
     }
@@ -137,7 +142,7 @@ impl Mutant {
         let original = fs::read_to_string(&path).with_context(|| format!("cannot read {}", self.file))?;
         if original.matches(self.text).count() != 1 {
             bail!(
-                "cannot plant the bug `{}`: {} must contain the replaced text exactly once; adapt \
+                "cannot plant the bug `{}`: the text that it replaces must occur exactly once in {}; adapt \
                  xtask/src/mutants/table.rs",
                 self.name,
                 self.file

@@ -6,7 +6,8 @@ use super::sources::{Source, code};
 /// The forbidden phrases: one per line, in lower case. `#` begins a comment.
 const PHRASES: &str = include_str!("phrases.txt");
 
-/// Checks the phrases and the function names in one Rust file or document.
+/// Finds forbidden phrases in one Rust file or document, and functions that change their receiver
+/// although their names (`is_…`, `has_…`) are questions.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let mut findings = check_phrases(source);
     findings.extend(source.lines().filter(|(_, line)| is_mutating_question(code(line))).map(

@@ -25,7 +25,8 @@ const MESSAGE_CALLS: [&str; 13] = [
     "eprintln!(",
 ];
 
-/// The minimum length of a message in bytes. Shorter literals are names of fields and formats.
+/// The minimum length of a message in bytes, without its placeholders, such as `{path}`. Shorter
+/// literals are names of fields and formats.
 const MIN_MESSAGE: usize = 12;
 
 /// The maximum number of lines of a macro or call that are searched for its message.
@@ -104,6 +105,7 @@ fn messages(source: &Source) -> Vec<Text> {
         if line.trim_start().starts_with("//") {
             continue;
         }
+        let max_lines = if line.trim_end().ends_with(';') { 1 } else { MAX_LINES };
         let call: Vec<_> = std::iter::once(&line[start..])
             .chain(
                 lines[index + 1..]
@@ -111,14 +113,22 @@ fn messages(source: &Source) -> Vec<Text> {
                     .map(|(_, line)| *line)
                     .take_while(|line| !line.trim_end().ends_with(';')),
             )
-            .take(MAX_LINES)
+            .take(max_lines)
             .collect();
         let literals = literals(&call.join("\n"));
-        if let Some(text) = literals.into_iter().find(|literal| literal.len() >= MIN_MESSAGE) {
+        if let Some(text) = literals.into_iter().find(|literal| constant_bytes(literal) >= MIN_MESSAGE) {
             texts.push(Text { place: format!("{}:{number}", source.path.display()), text });
         }
     }
     texts
+}
+
+/// Returns the number of bytes of a literal that are not in a placeholder, such as `{error:#}`.
+fn constant_bytes(literal: &str) -> usize {
+    let mut pieces = literal.split('{');
+    let before = pieces.next().map_or(0, str::len);
+    let after = pieces.map(|piece| piece.split_once('}').map_or(piece, |(_, constant)| constant).len());
+    before + after.sum::<usize>()
 }
 
 /// Returns the contents of the string literals in a piece of code.
@@ -155,7 +165,8 @@ mod tests {
     #[test]
     fn doc_comments_and_messages_are_drawn_with_their_places() {
         let text = "//! A file.\n\n/// B.\n/// More.\n#[must_use]\nfn b() {\n    bail!(\n        \"cannot read {x}: \\\n         \
-                    try again\"\n    );\n}\n";
+                    try again\"\n    );\n    warn!(\"{last_error:#}\");\n    \
+                    let path = root.join(\n        \"no message, but a path\",\n    );\n}\n";
         let source = Source::new("a/src/lib.rs", text);
         let docs: Vec<_> = doc_comments(&source).into_iter().map(|text| (text.place, text.text)).collect();
         assert_eq!(docs[1], ("a/src/lib.rs:6".into(), "/// B.\n/// More.\nfn b() {".into()));

@@ -9,8 +9,9 @@ const MAX_LINES: usize = 400;
 /// Maximum length of a test's name.
 const MAX_TEST_NAME: usize = 60;
 
-/// Forbidden text in code or, for the last entry, also in comments, and the remedy. The texts are
-/// assembled here, so that this file does not contain them.
+/// Pairs of a forbidden text and its remedy. The texts are forbidden only in code, except the last
+/// one, which is forbidden in comments too. `concat!` assembles each text from two parts, so that
+/// this file does not contain the text.
 const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("thread", "::sleep"), "wait for an event (a channel, a condition), and not for time to pass"),
     (concat!("todo", "!("), "write the missing code, or return an error"),

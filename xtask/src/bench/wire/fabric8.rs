@@ -30,8 +30,8 @@ pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Fabric8>> {
         .stdout(Stdio::from(std::io::stderr()));
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!(
-            "`mvn` failed, see its message above; it needs JDK 17 or newer and access to Maven Central. \
-             If `mvn` is not on PATH, the benchmark leaves out fabric8"
+            "`mvn` failed, see its message above; it needs JDK 17 or newer and access to Maven Central; \
+             to measure without fabric8, remove `mvn` from PATH"
         );
     }
     let target = workspace::root().join("target/wire-fabric8");

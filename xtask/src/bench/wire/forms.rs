@@ -50,7 +50,9 @@ pub(crate) struct Form {
     /// The name in tables, and for `--only`.
     pub(crate) name: &'static str,
     pub(crate) program: Program,
-    /// The argument of the client program that selects the form of stored objects.
+    /// The second argument of the client program. It selects how the program stores objects (such
+    /// as `compressed`) or, for client-go, in which encoding the program requests objects. The
+    /// program with fabric8 ignores this argument.
     pub(crate) argument: &'static str,
     /// The encoding of the server's responses.
     pub(crate) encoding: Encoding,

@@ -79,7 +79,7 @@ struct Bench<'a> {
     signals: &'a Signals,
 }
 
-/// A recording, with the places of the random parts of its objects, such as names and UIDs.
+/// A recording, with the positions of identifiers, such as UIDs, in its encoded objects.
 struct Replayed {
     recording: Arc<Recording>,
     places: Arc<Places>,
@@ -213,8 +213,10 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// Returns a run of the client `form` with this number of handlers. `objects` is the number of
-    /// objects; `None` means all recorded objects.
+    /// Returns the inputs for a measurement of one client, without starting it. `form` describes
+    /// the client: its program, how it stores objects, and its encoding. `handlers` is the number
+    /// of its event handlers. `objects` is the number of objects; `None` means all recorded
+    /// objects.
     fn run(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
         let replayed = match form.encoding {
             Encoding::Json => &self.json,

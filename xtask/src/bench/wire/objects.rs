@@ -1,7 +1,8 @@
 //! [`Objects`]: any number of different objects, made from a recording that can have fewer objects.
 //!
-//! After the recorded objects come clones of them. In a clone, the random parts (names, UIDs, addresses and container
-//! IDs) are replaced by others of the same length. So no storage form benefits from equal objects.
+//! After the recorded objects come clones of them. In a clone, the identifiers (name suffixes,
+//! UIDs, addresses and container IDs) are replaced by others of the same length. So no storage form
+//! benefits from equal objects.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,38 +14,43 @@ use serde_json::Value;
 use super::forms::Encoding;
 use super::recording::Recording;
 
-/// The places of the random parts of each recorded object, in one encoding.
+/// The positions of the identifiers in each recorded object, for one encoding. Identifiers are
+/// generated texts, such as UIDs, IP addresses and the suffixes of names.
 #[derive(Debug)]
 pub(crate) struct Places(Vec<Vec<Place>>);
 
-/// The bytes of an object's encoded frame that contain a random part, such as the UID.
+/// A position in an object's encoded frame at which an identifier, such as the UID, stands.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
-    /// The index of the random part in the object. All places of a part get the same content.
-    part: usize,
+    /// The index of the identifier in the result of [`identifiers`]. An identifier can stand at
+    /// several places. In a clone, these places get the same new text.
+    identifier: usize,
+    /// The bytes of the identifier, as positions in the frame.
     bytes: Range<usize>,
 }
 
 impl Places {
-    /// Finds the places of the random parts (such as UIDs) of each object in `recording`. The random parts themselves
-    /// are read from `json`, which contains the same objects in the same order.
+    /// Finds the positions of the identifiers, such as UIDs, in each encoded object of `recording`.
+    /// The texts of the identifiers come from `json`, a recording of the same objects as JSON in
+    /// the same order.
     pub(crate) fn find(json: &Recording, recording: &Recording) -> anyhow::Result<Self> {
         let places = (0..recording.objects()).map(|index| {
             let event: Value = serde_json::from_slice(json.initial.get(index))?;
-            Ok(places(&random_parts(&event["object"]), recording.initial.get(index)))
+            Ok(places(&identifiers(&event["object"]), recording.initial.get(index)))
         });
         Ok(Self(places.collect::<anyhow::Result<_>>()?))
     }
 }
 
-fn random_parts(pod: &Value) -> Vec<&str> {
+/// Returns the identifiers of a pod, such as its UID.
+fn identifiers(pod: &Value) -> Vec<&str> {
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    // The hyphen makes other matches of the short random part of a name improbable.
+    // The hyphen makes other matches of the short suffix of a name improbable.
     let end_of = |name: &'static str| {
         let name = text(name);
         name.rfind('-').map_or("", |at| &name[at..])
     };
-    let mut parts = vec![
+    let mut found = vec![
         text("/metadata/labels/pod-template-hash"),
         end_of("/metadata/name"),
         text("/metadata/uid"),
@@ -57,16 +63,16 @@ fn random_parts(pod: &Value) -> Vec<&str> {
         .into_iter()
         .flatten()
         .filter_map(|status| status["containerID"].as_str()?.rsplit('/').next());
-    parts.extend(ids);
-    parts
+    found.extend(ids);
+    found
 }
 
-fn places(parts: &[&str], frame: &[u8]) -> Vec<Place> {
-    let parts = parts.iter().enumerate().filter(|(_, text)| !text.is_empty());
-    parts
-        .flat_map(|(part, text)| {
+fn places(identifiers: &[&str], frame: &[u8]) -> Vec<Place> {
+    let identifiers = identifiers.iter().enumerate().filter(|(_, text)| !text.is_empty());
+    identifiers
+        .flat_map(|(identifier, text)| {
             memmem::find_iter(frame, text.as_bytes())
-                .map(move |start| Place { part, bytes: start..start + text.len() })
+                .map(move |start| Place { identifier, bytes: start..start + text.len() })
         })
         .collect()
 }
@@ -116,8 +122,8 @@ impl Objects {
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!(
-                "a client requested a list; this run has {} objects, but only the list of {} objects is \
-                 recorded",
+                "a client sent a list request in a run with {} objects, but the only recorded list has {} \
+                 objects; in this run, the client must request a streaming list",
                 self.count,
                 self.recording.objects()
             );
@@ -135,18 +141,18 @@ impl Objects {
         if let Some(places) = self.places.as_ref().filter(|_| clone > 0) {
             for place in &places.0[index % recorded] {
                 let bytes = start + place.bytes.start..start + place.bytes.end;
-                change(&mut block[bytes], clone, place.part);
+                change(&mut block[bytes], clone, place.identifier);
             }
         }
     }
 }
 
-/// Changes the characters of a random part, such as a UID, for the clone with the number `clone`.
+/// Changes the characters of an identifier, such as a UID, for the clone with the number `clone`.
 /// Digits stay digits, and the letters `a` to `f` stay in this range, so that a hexadecimal number
-/// stays hexadecimal. `part` is the index of the part in the object.
-fn change(text: &mut [u8], clone: usize, part: usize) {
+/// stays hexadecimal. `identifier` is the index of the identifier in the result of [`identifiers`].
+fn change(text: &mut [u8], clone: usize, identifier: usize) {
     for (position, byte) in text.iter_mut().enumerate() {
-        let shift = pseudorandom_byte(((clone * 64 + part) * 256 + position) as u64);
+        let shift = pseudorandom_byte(((clone * 64 + identifier) * 256 + position) as u64);
         let rotated = |first: u8, count: u8| {
             first + ((u16::from(*byte - first) + u16::from(shift)) % u16::from(count)) as u8
         };
@@ -172,8 +178,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_places_of_a_part_are_found() {
-        let place = |part, bytes| Place { part, bytes };
+    fn all_places_of_an_identifier_are_found() {
+        let place = |identifier, bytes| Place { identifier, bytes };
         assert_eq!(places(&["ab", "", "c"], b"ab-c-ab"), [place(0, 0..2), place(0, 5..7), place(2, 3..4)]);
     }
 

@@ -14,7 +14,9 @@ use super::results::Results;
 const PAGE: &str = "docs/benchmarks.md";
 const CHARTS: &str = "docs/benchmarks";
 
-/// Writes the tables and charts of a part to the page. `measured` describes machine, versions and date.
+/// Writes the table of `part` to [`PAGE`], and its charts to the folder [`CHARTS`]. `part` is one
+/// part of the comparison of clients, such as the latency. `measured` describes machine, versions
+/// and date.
 pub(crate) fn write(
     root: &Path,
     part: Part,

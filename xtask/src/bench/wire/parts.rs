@@ -39,7 +39,8 @@ const KILOBYTES: Unit = Unit { name: "KB", factor: 1e-3 };
 const PER_SECOND: Unit = Unit { name: "/s", factor: 1.0 };
 const PERCENT: Unit = Unit { name: "%", factor: 100.0 };
 
-/// A column of a table: its heading, the name of its figure, and its unit.
+/// A column of a table: its heading, the name of the measured value that it shows (such as
+/// `sync.cpu`), and the unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,

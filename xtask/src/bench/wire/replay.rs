@@ -69,8 +69,9 @@ impl Server {
             .context("cannot send events, because the replaying server has panicked; see its message above")
     }
 
-    /// Waits until the server has sent the events of the preceding [`send`](Self::send), which must
-    /// have had a rate. Returns the time of each event in nanoseconds. Fails after ten minutes.
+    /// Waits until the server has sent the events of the preceding [`send`](Self::send), and
+    /// returns the time of each event in nanoseconds. The `rate` of that `send` must not be `None`,
+    /// because the server reports no times at full speed. Fails after ten minutes.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))

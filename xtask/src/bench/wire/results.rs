@@ -26,8 +26,9 @@ impl Results {
         Some(median(values.iter().copied()) * unit.factor)
     }
 
-    /// Formats the table of a part as Markdown, with a row for each client. Clients and columns
-    /// without figures are left out.
+    /// Formats the figures as a table in Markdown, with a row for each client. `part` is the part
+    /// of the comparison, such as the latency, that the table shows. Clients and columns without
+    /// figures are left out.
     pub(crate) fn table(&self, part: Part, clients: &[&str]) -> String {
         let has_figures = |column: &&Column| {
             clients.iter().any(|client| self.median(client, column.figure, column.unit).is_some())

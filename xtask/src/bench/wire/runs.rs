@@ -1,4 +1,5 @@
-//! The measurements of one client process: sync, then events at full speed or at fixed rates.
+//! The measurements of one client process: the initial sync, then events at full speed or at fixed
+//! rates.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,8 +17,10 @@ use crate::signals::Signals;
 /// The time after which a client is at rest: it has freed memory, and collected garbage that was due.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The rates at which latency is measured, in events per second, each with its share of the events: 5 means a fifth of
-/// all events, and 1 means the remaining events.
+/// The rates at which latency is measured, in events per second, in their order. The second number
+/// is a divisor: a rate ends when the number of sent events is the number of all events divided by
+/// the divisor. So the first rate is for a fifth of the events, and the second rate is for the
+/// rest.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
@@ -33,8 +36,9 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The resource version of the first event of the last pass. In a pass, each object is updated once. So an object
-    /// has its last state if it has this version or a later one.
+    /// The resource version of the first event of the last pass. The recorded events come in
+    /// passes, and each pass updates every object once. An object with this version or a later one
+    /// is in its last state.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],
@@ -50,7 +54,8 @@ struct Synced {
 }
 
 impl Run<'_> {
-    /// Measures the sync, and then events at full speed.
+    /// Measures the client's initial sync. Then measures the client while the server sends all
+    /// recorded events at full speed.
     pub(crate) fn throughput(&self, command: Command) -> anyhow::Result<Figures> {
         let Synced { server, client, mut figures } = self.sync(command, &[])?;
         reset_peak(client.id())?;
@@ -69,8 +74,8 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Measures the sync only. Returns the figures, with `prefix` and a dot before each name, and
-    /// the peak memory in bytes.
+    /// Measures only the client's initial sync, and sends no events. Returns the figures, with
+    /// `prefix` and a dot before each name, and the peak memory in bytes.
     pub(crate) fn sync_only(&self, command: Command, prefix: &str) -> anyhow::Result<(Figures, f64)> {
         let figures = self.sync(command, &[])?.figures;
         let peak = figures.iter().find(|(name, _)| name == SYNC_PEAK).map_or(0.0, |(_, peak)| *peak);
@@ -85,8 +90,8 @@ impl Run<'_> {
         let (mut first, mut figures) = (0, Figures::new());
         let events = self.objects.events();
         let mut sent = Vec::with_capacity(events);
-        for (rate, share) in RATES {
-            let range = first..if share == 1 { events } else { events / share };
+        for (rate, divisor) in RATES {
+            let range = first..events / divisor;
             first = range.end;
             server.send(range.clone(), Some(rate))?;
             let times = server.sent()?;

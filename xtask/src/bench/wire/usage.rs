@@ -44,8 +44,9 @@ pub(crate) fn available_memory() -> anyhow::Result<f64> {
 
 /// Uses 2 GB of memory for a moment, so that the machine has this memory ready.
 ///
-/// The host of a virtual machine can take back memory that the machine does not use. It then provides the memory when
-/// a process uses it again, which takes ten times as long as to clear it, and counts as CPU time of this process.
+/// The host of a virtual machine can take back memory that the machine does not use. When a process
+/// uses that memory later, the host must provide the memory again. This takes ten times as long as
+/// the kernel needs to clear memory that is ready, and the time counts as CPU time of the process.
 pub(crate) fn warm_memory() -> anyhow::Result<()> {
     // `dd` allocates a buffer of this size, and fills it. With hugetlb=1, glibc requests large pages for it.
     let mut dd = Command::new("dd");

@@ -18,8 +18,9 @@ pub(crate) fn accept(key: &str) -> String {
     )
 }
 
-/// Makes the bytes of `block` from `start` one WebSocket text message, by inserting a header. A
-/// message is one frame, as in an API server.
+/// Inserts a WebSocket header at the position `start` of `block`. With this header, the bytes from
+/// `start` to the end of `block` are one text message. The message has only one frame, like the
+/// messages of an API server.
 pub(crate) fn frame(block: &mut Vec<u8>, start: usize) {
     let header = header(block.len() - start);
     block.splice(start..start, header);
