@@ -230,8 +230,9 @@ impl Scenario {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Returns whether the pods of Deployments become ready. On the simulator, the scenario runs a substitute for the
-    /// Deployment controller; a real cluster needs controllers and nodes.
+    /// Returns whether the pods of Deployments become ready: always on the simulator, where the
+    /// scenario runs a substitute for the Deployment controller. A real server needs a node and a
+    /// controller manager.
     async fn runs_pods(&self) -> Result<bool, Failure> {
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)

@@ -21,7 +21,8 @@ const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
 pub(super) struct Index {
     /// The name of the index, for example `by_image`.
     name: String,
-    /// The path of the field, for example `spec.image`, with Rust names.
+    /// The path of the selectable field in Rust, for example `spec.max_size` for the JSON path
+    /// `.spec.maxSize`.
     path: String,
     /// The type of the values; `None` for `String`.
     value: Option<String>,

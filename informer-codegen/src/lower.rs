@@ -1,5 +1,5 @@
-//! Assigns the names in the generated code (modules, types, accessors) to the definitions, in a
-//! fixed order.
+//! Assigns Rust names to the modules, types and accessors that are generated from custom resource
+//! definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -62,9 +62,9 @@ impl Cached<AnyObject> {
         Self::from_handle(self.handle.open())
     }
 
-    /// Returns whether two conditions are met: the handle is open, and it has clones or has decoded
-    /// its object. Each handle to an encoded object is either open or closed, and only an open
-    /// handle can be dereferenced.
+    /// Returns whether this handle has been used: it has decoded its object, or clones of it exist.
+    /// Always `false` if the object is not stored encoded, or if the handle cannot be dereferenced
+    /// ([`is_closed`](Self::is_closed)).
     pub(crate) fn is_in_use(&self) -> bool {
         self.handle.is_in_use()
     }
@@ -109,9 +109,9 @@ impl<K: Send + Sync + 'static> Cached<K> {
 }
 
 impl<K: 'static> Cached<K> {
-    /// Changes the type of the handle, to or from [`AnyObject`]. If `T` is the type of the object,
-    /// the result can be dereferenced: a closed handle to an encoded object is replaced by an open
-    /// handle, which decodes the object on the first dereference.
+    /// Changes the type of the handle, to or from [`AnyObject`]. A result with the type of the
+    /// object can be dereferenced, and decodes an encoded object on the first dereference. A result
+    /// with the type [`AnyObject`] cannot be dereferenced.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T: 'static>(self) -> Cached<T> {
@@ -132,15 +132,15 @@ impl<K> Cached<K> {
         Self { handle, _type: PhantomData }
     }
 
-    /// Changes only the static type of the handle. Unlike [`cast`](Self::cast), this does not change
-    /// whether a handle to an encoded object can be dereferenced.
+    /// Changes only the static type of the handle, without a check. If this handle cannot decode
+    /// its encoded object ([`is_closed`](Cached::is_closed)), the result must not be dereferenced.
     pub(crate) fn retype<T>(self) -> Cached<T> {
         Cached::from_handle(self.handle)
     }
 
-    /// Changes only the static type of the handle. Unlike [`cast`](Self::cast), this does not
-    /// change whether a handle to an encoded object can be dereferenced. If
-    /// [`is_closed`](Cached::is_closed) is `true` for this handle, do not dereference the result.
+    /// Changes only the static type of the handle, without a check. If this handle cannot decode
+    /// its encoded object ([`is_closed`](Cached::is_closed)), a dereference of the result panics.
+    /// Use [`cast`](Self::cast) for such a handle.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Cached<T> {
@@ -229,9 +229,9 @@ impl<K> Clone for Cached<K> {
 impl<K: 'static> Deref for Cached<K> {
     type Target = K;
 
-    /// Returns the object, and decodes it first if necessary. Panics only if the object does not
-    /// have the type `K`, or if [`cast_ref`](Cached::cast_ref) was called for a handle that needed
-    /// [`cast`](Cached::cast): a handle for which [`is_closed`](Cached::is_closed) is `true`.
+    /// Returns the object, and decodes it first if necessary. Panics only after a wrong conversion
+    /// of the handle with [`cast`](Cached::cast) or [`cast_ref`](Cached::cast_ref), for example to
+    /// a type that is not the type of the object.
     fn deref(&self) -> &K {
         self.handle.get().expect("a handle has the type of its object")
     }

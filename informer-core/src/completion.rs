@@ -35,8 +35,8 @@ impl Completion {
         self.done.set();
     }
 
-    /// Ends all waits with [`NeverSynced`], because the event will never happen. If the completion
-    /// is set, this has no effect.
+    /// Declares that the event of this completion will never happen. Every [`wait`](Self::wait)
+    /// then returns [`NeverSynced`]. Has no effect if the completion is set.
     pub fn cancel(&self) {
         self.cancelled.set();
     }

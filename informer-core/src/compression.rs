@@ -57,8 +57,8 @@ pub(crate) struct Compressor {
 #[derive(Default)]
 struct Families {
     by_name: HashMap<Box<str>, FamilyBase, RandomState>,
-    /// The dictionary for the first object of each family (a group of similar objects), and for
-    /// objects without a family. `None` before the first object.
+    /// The bytes of the first object that was compressed. They are the dictionary for the first
+    /// object of each family (a group of similar objects), and for objects without a family.
     common: Option<Arc<[u8]>>,
     /// The number of families (groups of similar objects) at which [`sweep`](Self::sweep) next
     /// removes unused families; [`MIN_SWEEP`] if that is larger.
@@ -66,8 +66,8 @@ struct Families {
 }
 
 enum FamilyBase {
-    /// The family, a group of similar objects, has no dictionary of its own yet, because only one
-    /// of its objects has been compressed. The bytes of the family's next object become its
+    /// Only one object of the family (a group of similar objects) has been compressed, with the
+    /// common dictionary. The bytes of the next object of the family become the family's own
     /// dictionary.
     Pending,
     Own(Weak<[u8]>),
@@ -111,8 +111,9 @@ impl Families {
         }
     }
 
-    /// If there are many families (groups of similar objects), removes those that have no
-    /// dictionary of their own, and those whose own dictionary is not used by any object any more.
+    /// If there are many families (groups of similar objects), removes unused families. A family is
+    /// used if at least one object in memory is compressed with the family's own dictionary. The
+    /// next object of a removed family counts as the first of a new family.
     fn sweep(&mut self) {
         if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
             return;

@@ -58,7 +58,8 @@ impl<K> Delta<K> {
         matches!(self, Self::Deleted(_))
     }
 
-    /// Returns whether this change removes the object from a store: it was deleted or released.
+    /// Returns whether this change removes the object from a store: the object was deleted, or its
+    /// namespace is no longer watched ([`Released`](Self::Released)).
     #[must_use]
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Deleted(_) | Self::Released(_))
@@ -141,7 +142,8 @@ impl<K> Deleted<K> {
         Deleted { inner, _type: PhantomData }
     }
 
-    /// Returns whether `test` returns `true` for the last known or the previous state.
+    /// Returns whether `test` returns `true` for [`last_known`](Self::last_known) or
+    /// [`previous`](Self::previous).
     pub(crate) fn any(&self, test: impl Fn(&Cached<AnyObject>) -> bool) -> bool {
         self.inner.last_known.iter().chain(&self.inner.previous).any(test)
     }
@@ -200,15 +202,16 @@ impl<K> Deleted<K> {
         self.inner.previous.as_ref().map(Cached::cast_ref)
     }
 
-    /// Returns whether [`last_known`](Self::last_known) is the last state that the object had. In a
-    /// delete from [`Filtered`](crate::Filtered), it is the last state that the filter accepted.
+    /// Returns whether [`last_known`](Self::last_known) is the last state that the object had. Also
+    /// returns `true` if [`Filtered`](crate::Filtered) made the delete from an update; `last_known`
+    /// is then the old object of the update.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.inner.exact
     }
 
-    /// Sets [`previous`](Self::previous), and also [`last_known`](Self::last_known) if the deletion
-    /// has no last known state.
+    /// Sets [`previous`](Self::previous) to the given object. If [`last_known`](Self::last_known)
+    /// is `None`, sets `last_known` to the same object.
     #[must_use]
     pub fn after(mut self, previous: Cached<K>) -> Self {
         let previous: Cached<AnyObject> = previous.retype();

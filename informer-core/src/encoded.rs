@@ -62,7 +62,7 @@ pub trait DecodeBytes: Send + Sync + 'static {
     }
 }
 
-/// The decoder of the objects of one source, and the objects that it decoded last.
+/// Decodes objects of one type, and keeps the most recently decoded objects in memory.
 pub struct Codec {
     decode: Box<dyn DecodeBytes>,
     compressor: Option<Compressor>,
@@ -73,7 +73,7 @@ pub struct Codec {
 #[derive(Default)]
 struct Recent {
     objects: Vec<Arc<OwnedObject<AnyObject>>>,
-    /// The index of the oldest object, once all places are in use.
+    /// The index in `objects` of the oldest object, once there are [`RECENT`] objects; zero before.
     oldest: usize,
 }
 

@@ -71,20 +71,22 @@ impl<K> Event<K> {
 }
 
 impl Event<AnyObject> {
-    /// Returns a copy of the event whose handles can all be dereferenced; `None` if the handles of
-    /// this event can be dereferenced already.
+    /// Copies this event, so that its objects can be read. In the copy, closed handles, which
+    /// cannot be dereferenced, are replaced by handles that decode the object. Returns `None` if no
+    /// handle of this event is closed.
     pub(crate) fn with_open_handles(&self) -> Option<Self> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether at least one open handle of this event has decoded its object or has clones.
-    /// A handle to an encoded object is open if it can be dereferenced.
+    /// Returns whether a handler has read or kept an encoded object of this event: an open handle
+    /// of the event has decoded its object, or has clones. Closed handles, which must be opened
+    /// before they are dereferenced, do not count.
     pub(crate) fn is_in_use(&self) -> bool {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event has a closed handle to a new object state. A state is new if no
-    /// earlier event has had it. A closed handle must be opened before it is dereferenced.
+    /// Returns whether this event has a closed handle to an object state that no earlier event of
+    /// the store has contained. A closed handle must be opened before it is dereferenced.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

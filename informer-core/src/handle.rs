@@ -1,4 +1,4 @@
-//! [`Handle`]: a pointer to an object of any type, with the object's identity.
+//! [`Handle`]: a pointer to an object of any type, with the object's key, resource version and UID.
 
 use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
@@ -23,8 +23,8 @@ pub(crate) enum Kind {
     Decoded,
     /// The object is [`Encoded`], and the handle is closed: it can't be dereferenced.
     Closed,
-    /// The object is encoded, and the handle is open: it can be dereferenced. The first dereference
-    /// decodes the object. The handle points to an [`Opened`].
+    /// The object is encoded, and the handle is open. The first dereference of the handle decodes
+    /// the object. The handle points to an [`Opened`], which then has both forms of the object.
     Open,
 }
 
@@ -77,8 +77,9 @@ impl Handle {
         *identity = Identity { key, resource_version, uid };
     }
 
-    /// Returns the object if it has type `T`; decodes it first if necessary. Returns `None` for a
-    /// closed handle: its object is encoded, and [`open`](Self::open) must be called first.
+    /// Returns the object if it has type `T`. An [open](Self::open) handle to an encoded object
+    /// decodes the object at the first call. Returns `None` for a closed handle, which cannot
+    /// decode its object.
     #[inline]
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
         match self.as_opened() {
@@ -105,8 +106,9 @@ impl Handle {
         if self.0.kind() == Kind::Open { self.0.object() } else { None }
     }
 
-    /// Returns a handle that can be dereferenced: a new handle if this one is closed, and otherwise
-    /// this one.
+    /// Returns a handle that can be dereferenced. If this handle is [closed](Self::is_closed),
+    /// returns a new handle, whose first dereference decodes the encoded object. Otherwise returns
+    /// this handle.
     #[inline]
     pub(crate) fn open(self) -> Self {
         if self.is_closed() { self.opened() } else { self }
@@ -131,17 +133,17 @@ impl Handle {
         self.0.kind() == Kind::Closed
     }
 
-    /// Returns whether this is an open handle to an encoded object, and it has clones or has
-    /// decoded the object. Returns `false` for closed handles, and for objects that are not
-    /// encoded.
+    /// Returns whether this handle has been used since [`open`](Self::open) created it: the handle
+    /// has decoded its object, or has clones. Always `false` for handles that `open` did not
+    /// create.
     pub(crate) fn is_in_use(&self) -> bool {
         // The clones first: if a clone decoded the object, it did so before it was dropped.
         self.as_opened().is_some_and(|opened| !self.0.is_unique() || opened.decoded.get().is_some())
     }
 
-    /// The opposite of [`open`](Self::open): returns the closed handle from which this open handle
-    /// was made. A closed handle can't be dereferenced, and does not keep the decoded object in
-    /// memory. Returns other handles unchanged.
+    /// Returns the closed handle from which [`open`](Self::open) created this handle. A closed
+    /// handle can't be dereferenced, and does not keep the decoded object in memory. Returns this
+    /// handle if `open` did not create it.
     pub(crate) fn close(self) -> Self {
         match self.as_opened() {
             Some(opened) => opened.encoded.clone(),
@@ -149,8 +151,8 @@ impl Handle {
         }
     }
 
-    /// Returns a reference to the closed handle from which this open handle was made; for other
-    /// handles, a reference to this handle.
+    /// Returns the closed handle, which can't be dereferenced, from which [`open`](Self::open)
+    /// created this handle. Returns this handle if `open` did not create it.
     pub(crate) fn closed(&self) -> &Self {
         self.as_opened().map_or(self, |opened| &opened.encoded)
     }

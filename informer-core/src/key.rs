@@ -20,7 +20,8 @@ use crate::KeyError;
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 thread_local! {
-    /// A buffer in which keys are built, so that each key costs one allocation and not two.
+    /// A reused buffer in which keys are built, so that each key allocates only its final
+    /// `Arc<str>` and no temporary `String`.
     static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

@@ -31,7 +31,8 @@ use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 pub struct OwnedObject<K> {
     /// The only handle to the object.
     handle: Handle,
-    /// The decoded form of an encoded object, once it has been read.
+    /// The decoded object. Set at the first read if `handle` points to an encoded object, and
+    /// otherwise never.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }

@@ -51,13 +51,14 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
 /// The result of a whole list: the state of a resource at one resource version.
 #[derive(Debug)]
 pub struct Replacement<K> {
-    /// The listed objects, without the quarantined objects.
+    /// The listed objects that could be decoded and transformed.
     pub objects: Vec<Cached<K>>,
     /// The keys of quarantined objects: listed objects that could not be decoded or transformed.
     /// These objects exist, so the store must not delete them.
     pub quarantined: Vec<ObjectKey>,
-    /// Whether `objects` and `quarantined` together contain all existing objects. If the key of a
-    /// quarantined object is unknown, this is `false`, and the store must not delete any object.
+    /// Whether `objects` and `quarantined` together contain all existing objects. `false` if an
+    /// object could not be decoded and its key is unknown. The store must then not delete any
+    /// object.
     pub complete: bool,
     /// The resource version of the list.
     pub resource_version: ResourceVersion,

@@ -68,7 +68,8 @@ mod model {
         broadcasts: u64,
         next: u64,
         waiting: Vec<(u64, Waker)>,
-        /// The ids of waiters that have received a permit and have not been polled since.
+        /// The ids of waiters that have received the permit of a `notify_one` call, and have not
+        /// been polled or dropped since.
         chosen: Vec<u64>,
     }
 

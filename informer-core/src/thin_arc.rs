@@ -43,7 +43,8 @@ struct Allocation<O> {
     object: O,
 }
 
-/// The functions that depend on the type of the object.
+/// The functions that depend on the type of the object: one returns its type id, the other frees
+/// its allocation.
 struct ObjectType {
     id: fn() -> TypeId,
     /// Frees the allocation.
@@ -65,7 +66,7 @@ const _: () = {
 };
 
 impl ThinArc {
-    /// Moves an object and its identity to the heap.
+    /// Moves an object to the heap, together with its identity (key, resource version and UID).
     pub(crate) fn new<O: Send + Sync + 'static>(kind: Kind, identity: Identity, object: O) -> Self {
         let object_type = &ObjectType { id: TypeId::of::<O>, free: free::<O> };
         let start = Start { references: AtomicU32::new(1), kind, object_type, identity };
@@ -80,7 +81,7 @@ impl ThinArc {
         unsafe { self.start.as_ref() }
     }
 
-    /// Returns the kind given to [`new`](Self::new).
+    /// Returns whether the object is decoded or encoded, and whether it can be dereferenced.
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         self.start().kind

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::ResourceVersion;
 
-/// Identifies a [`NamespaceFeed`](crate::NamespaceFeed). A namespace that is released and added
-/// again gets a feed with a new ID.
+/// Identifies a [`NamespaceFeed`](crate::NamespaceFeed), the input of a queue for one namespace. A
+/// namespace that is watched again later gets a new feed with a new ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedId(pub(crate) u64);
 
@@ -18,13 +18,14 @@ pub struct FeedId(pub(crate) u64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamespaceProgress {
-    /// The ID of the namespace's feed.
+    /// The ID of the [`NamespaceFeed`](crate::NamespaceFeed), the queue's input for this namespace.
     pub feed: FeedId,
     /// The name of the namespace.
     pub namespace: Arc<str>,
-    /// The new watermark of the namespace. Empty if the last list of the namespace had no resource
-    /// version. `None` if the namespace was released: after the batch, the consumer has no objects
-    /// of the namespace.
+    /// The resource version of the namespace in the consumer's store when the
+    /// [`Batch`](crate::Batch) has been processed. Empty if the last list of the namespace had no
+    /// resource version. `None` if the namespace is no longer watched: the store then has no
+    /// objects of the namespace.
     pub reached: Option<ResourceVersion>,
 }
 
@@ -53,26 +54,31 @@ impl Watermarks {
         }
     }
 
-    /// Returns the watermark of a namespace; `None` if the initial list of the namespace has not
-    /// been processed, or if the namespace has been released, because it is no longer watched.
+    /// Returns the watermark of a namespace: the resource version that the store has reached for
+    /// this namespace. Returns `None` if the initial list of the namespace has not been processed,
+    /// or if the namespace is no longer watched.
     #[must_use]
     pub fn get(&self, namespace: &str) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).map(|(_, version)| version)
     }
 
-    /// Returns the watermark of a namespace; `None` if there is none, or if a feed other than
-    /// `feed` has set it.
+    /// Returns the watermark of a namespace: the resource version that the store has reached for
+    /// this namespace. Returns `None` if there is none, or if it does not come from the
+    /// [`NamespaceFeed`](crate::NamespaceFeed) with the ID `feed`, but from another feed of the
+    /// namespace.
     #[must_use]
     pub fn of_feed(&self, namespace: &str, feed: FeedId) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).filter(|(current, _)| *current == feed).map(|(_, version)| version)
     }
 
-    /// Returns each namespace with its watermark, ordered by the namespace's name.
+    /// Returns each namespace with its watermark, the resource version that the store has reached.
+    /// The namespaces are ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ResourceVersion)> {
         self.by_namespace.iter().map(|(namespace, (_, version))| (&**namespace, version))
     }
 
-    /// Returns whether no namespace has a watermark.
+    /// Returns whether there are no watermarks, because the store has not processed the initial
+    /// list of any watched namespace.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_namespace.is_empty()

@@ -26,8 +26,9 @@ pub trait CacheSync: Send + Sync {
         self.synced()
     }
 
-    /// Returns whether the cache watches a namespace separately, has removed it, or neither.
-    /// Default: [`NamespaceWatch::Fixed`], which means neither.
+    /// Returns the state of a namespace in this cache: watched, removed, or not recorded. Default:
+    /// not recorded ([`NamespaceWatch::Fixed`]), for a cache whose namespaces cannot be added or
+    /// removed.
     fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         _ = namespace;
         NamespaceWatch::Fixed
@@ -37,11 +38,13 @@ pub trait CacheSync: Send + Sync {
     fn waiting_for(&self) -> String;
 }
 
-/// Whether a cache watches a namespace separately, has removed it, or neither.
+/// The state of one namespace in a cache: watched, removed, or not recorded
+/// ([`Fixed`](Self::Fixed)).
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
-    /// The cache does not watch namespaces separately, or has no record of this namespace. A cache
-    /// has a record of each watched namespace, and of at least the last 10,000 removed ones.
+    /// The cache has no record of this namespace. A cache whose namespaces cannot be added or
+    /// removed has no records at all. Other caches record each watched namespace, and at least the
+    /// last 10,000 removed ones.
     Fixed,
     /// The cache watches the namespace.
     Watched {
@@ -49,8 +52,8 @@ pub enum NamespaceWatch {
         /// leaves the store.
         removed: CancellationToken,
     },
-    /// The namespace was removed from the cache. An object that the cache lacks can still exist on
-    /// the server.
+    /// The namespace was removed from the cache and not added again. The cache can lack objects of
+    /// this namespace that exist on the server.
     Released {
         /// Set when the namespace is added to the cache again; cancelled when the informer stops.
         watched_again: Completion,
@@ -66,9 +69,9 @@ pub struct NamespaceCache<K: 'static> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns a [`CacheSync`] that is synced when this namespace is synced, for a program that
-    /// cannot work without the namespace. The informer itself syncs even if the server
-    /// [refuses](Self::synced) a namespace.
+    /// Returns a [`CacheSync`] for one namespace of this informer; see
+    /// [`synced_in`](Self::synced_in). It stays unsynced while the server refuses the namespace,
+    /// although the informer itself [syncs](Self::synced) without refused namespaces.
     ///
     /// ```no_run
     /// # async fn run(

@@ -29,7 +29,7 @@ pub(crate) struct Index {
     pub(crate) description: String,
 }
 
-/// The source of an object's index values.
+/// How an index gets the values of an object: from a path of fields, or from a function.
 pub(crate) enum Values {
     Path(Vec<Segment>),
     With(Expr),

@@ -44,14 +44,15 @@ pub(crate) struct View {
     pub(crate) metadata: Span,
 }
 
-/// The checked group and version of a resource, and the default name of its accessor.
+/// The checked group and version of a resource, and the default name of the method that returns its
+/// informer.
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
-    /// The default name of the accessor.
+    /// The default name of the method that returns the informer, such as `cron_tabs`.
     pub(crate) accessor: String,
-    /// The span of the type's name, for errors about the default accessor.
-    pub(crate) object: Span,
+    /// The span of the type's name. Errors about the default `accessor` point to it.
+    pub(crate) type_span: Span,
 }
 
 impl Model {
@@ -82,7 +83,7 @@ impl Model {
             model.object = object;
             Some(Identity {
                 accessor: names::kind_accessor(&kube.kind.value(), &kube.plural),
-                object: kube.root.span(),
+                type_span: kube.root.span(),
                 group: kube.group,
                 version: kube.version,
             })
@@ -105,7 +106,8 @@ impl Model {
     }
 }
 
-/// Rejects items that cannot be the object type of informers.
+/// Rejects unions and generic types. If the item has no `#[kube(...)]` attribute (`of_kube` is
+/// `false`), also rejects enums, and structs without named fields.
 fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     const FORM: &str = "`#[derive(Informer)]` is for structs with named fields";
     let kind = match &input.data {
@@ -155,9 +157,9 @@ fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks the `#[informer(...)]` attributes of a type whose author implements `kube::Resource`
-/// (`own_resource`). Group, version, kind and plural in these attributes determine only the names
-/// of the methods that return the informer from the factory.
+/// Checks the attributes of a type with `#[informer(own_resource)]`, whose author implements
+/// `kube::Resource`. The attributes `group`, `version`, `kind` and `plural` of this type determine
+/// only the names of the factory's methods that return the informer.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {
@@ -187,7 +189,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
         None => names::pluralized(&kind.to_lowercase()),
     };
     let accessor = names::kind_accessor(&kind, &plural);
-    Some(Identity { group: group?, version: version?, accessor, object: object.span() })
+    Some(Identity { group: group?, version: version?, accessor, type_span: object.span() })
 }
 
 /// Checks a slim view: a struct with only some fields of a resource. Its `#[informer(...)]`
@@ -235,7 +237,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
         namespaced,
         metadata,
     };
-    Some((view, Identity { group, version, accessor, object: input.ident.span() }))
+    Some((view, Identity { group, version, accessor, type_span: input.ident.span() }))
 }
 
 fn scope(attributes: &Attributes, item: Span) -> Result<bool> {

@@ -8,7 +8,8 @@ use proc_macro2::{Ident, Span};
 
 use crate::built_in::ACCESSORS;
 
-/// Returns the built-in groups and versions of the factory, each with the accessors of its kinds.
+/// Returns a group, a version and accessors for each API version that the factory has built in. An
+/// accessor is the name of a method that returns an informer, such as `config_maps`.
 fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static str])> {
     ACCESSORS.into_iter().map(|(api_version, accessors)| match api_version.split_once('/') {
         Some((group, version)) => (group, version, accessors),
@@ -16,7 +17,7 @@ fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'s
     })
 }
 
-/// Returns whether the factory has an accessor for this group.
+/// Returns whether the factory has a built-in method for this group.
 pub(crate) fn is_built_in(group: &str) -> bool {
     built_in().any(|(other, ..)| other == group)
 }
@@ -26,18 +27,19 @@ pub(crate) fn built_in_versions(group: &str) -> Vec<&'static str> {
     built_in().filter(|(other, ..)| *other == group).map(|(_, version, _)| version).collect()
 }
 
-/// Returns whether the factory has this accessor in this group and version.
+/// Returns whether the factory has a built-in method with the name `accessor` for a kind of this
+/// group and version.
 pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -> bool {
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
-/// Returns the built-in group whose accessor on the factory has this name; `None` if there is none.
+/// Returns the built-in group whose method of the factory has this name; `None` if there is none.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
     built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }
 
-/// Returns the accessor of a group: `stable` for `stable.example.com`, and `core` for the core
-/// group, whose name is empty.
+/// Returns the name of the factory's method for a group: `stable` for `stable.example.com`, and
+/// `core` for the core group, whose name is empty.
 pub(crate) fn group_accessor(group: &str) -> String {
     match group.split('.').next() {
         None | Some("") => "core".to_owned(),
@@ -45,9 +47,9 @@ pub(crate) fn group_accessor(group: &str) -> String {
     }
 }
 
-/// Returns the accessor of a kind: the plural, with `_` between the words of the kind. If the
-/// plural is not derived from the kind, as with `Mouse` and `mice`, returns the plural. In both
-/// cases, `_` replaces hyphens.
+/// Returns the name of the method for a kind: the plural, with `_` between the words of the kind.
+/// If the plural is not derived from the kind, as with `Mouse` and `mice`, returns the plural. In
+/// both cases, `_` replaces hyphens.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();

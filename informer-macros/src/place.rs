@@ -1,5 +1,5 @@
-//! [`Place`]: the methods that select the informer of a kind, as in
-//! `factory.stable().v1().cron_tabs()`.
+//! [`Place`]: the names of the methods that together select the informer of a kind: `stable`, `v1`
+//! and `cron_tabs` in `factory.stable().v1().cron_tabs()`.
 
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Result};
@@ -38,7 +38,7 @@ impl Place {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {
             Some(given) => (given.value(), given.span()),
-            None => (identity.accessor.clone(), identity.object),
+            None => (identity.accessor.clone(), identity.type_span),
         };
         let accessor = names::ident(&text, span).filter(|_| text != "factory").ok_or_else(|| {
             let remedy = "choose a name such as `accessor = \"cron_tabs\"`";
@@ -60,9 +60,9 @@ impl Place {
     }
 }
 
-/// Checks an accessor in a built-in group. The factory must have the version, and the name of the
-/// accessor must differ from the factory's own accessors in this group and version, because a
-/// factory's accessor with the same name would hide it.
+/// Checks an accessor, the method that returns the informer of a kind, in a group that the factory
+/// has built in. The factory must have a method for the version. It must have no accessor with the
+/// same name for this group and version, because that one would hide the new accessor.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

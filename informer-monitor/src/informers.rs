@@ -140,8 +140,9 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
     (Counter, "reflector_watches", "Number of opened watches", |it| Some(it.counts.watches as f64)),
 ];
 
-/// The metrics of an informer that have a third label, in addition to `resource` and `object`. The
-/// first element of each tuple is the name of this label.
+/// The metrics of an informer that have a third label, in addition to `resource` and `object`. Each
+/// tuple has the third label's name, the metric's kind, name and help text, and a function that
+/// returns a number for each value of the third label.
 const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]

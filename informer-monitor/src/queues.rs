@@ -124,9 +124,9 @@ impl QueueMetrics {
     /// work is missing.
     ///
     /// The series of a queue name end when all queues with this name that were passed to this
-    /// method have been dropped. If no queue with a name was passed to this method, the series of
-    /// the name do not end. Their depth is the number of added keys minus the number of keys that
-    /// workers have taken.
+    /// method have been dropped. If none of the queues with this name was passed to this method,
+    /// the series do not end, and the depth is calculated: the number of added keys minus the
+    /// number of keys that workers have taken.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let observe = queue.observer();
         let gauges = Box::new(move || {

@@ -18,7 +18,9 @@ pub enum IndexError {
         /// The name of the existing index.
         name: String,
     },
-    /// The store has no index with this name, or the index can't be removed.
+    /// The store has no index with this name.
+    /// [`Indexer::remove_index`](crate::Indexer::remove_index) also returns this error for the
+    /// index by namespace, which exists but can't be removed.
     #[error("{}", unknown(name, existing))]
     Unknown {
         /// The name of the requested index.
@@ -36,7 +38,9 @@ pub enum IndexError {
         /// The type of values that was requested.
         asked: &'static str,
     },
-    /// The index function failed or panicked for the object of the query.
+    /// The index function failed or panicked for the object that was passed to
+    /// [`Index::with_common_value`](crate::Index::with_common_value) or
+    /// [`Indexer::with_common_value`](crate::Indexer::with_common_value).
     #[error("the function of index \"{name}\" failed for object {key}: {error}")]
     Function {
         /// The name of the index.
@@ -65,7 +69,7 @@ pub struct IndexFailure {
 }
 
 /// Returns the message of [`IndexError::Unknown`]. This error has two causes: the index does not
-/// exist, or a caller has tried to remove the index by namespace, which every store needs.
+/// exist, or a caller has tried to remove [`NAMESPACE_INDEX`], which every store needs.
 fn unknown(name: &str, existing: &str) -> String {
     if name == NAMESPACE_INDEX {
         format!("the index \"{name}\" can't be removed, because every store needs it")
@@ -74,7 +78,7 @@ fn unknown(name: &str, existing: &str) -> String {
     }
 }
 
-/// Formats a resource version for an error message; an empty version is omitted.
+/// Returns the text `" at resource version …"` for an error message; no text for an empty version.
 fn at(resource_version: &ResourceVersion) -> String {
     if resource_version.is_empty() {
         String::new()

@@ -86,7 +86,8 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         self
     }
 
-    /// Adds or replaces an object. Its age starts at zero.
+    /// Adds an object, or replaces the object with the same key. The age of the new object counts
+    /// from this call.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&self, object: Cached<K>) {
@@ -145,7 +146,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     }
 
     /// Replaces the whole content of the cache with `objects`, in one step. The age of these
-    /// objects starts at zero. If a key occurs twice, the last object counts.
+    /// objects counts from this call. If a key occurs twice, the last object counts.
     #[doc(alias = "Replace")]
     pub fn replace(&self, objects: impl IntoIterator<Item = Cached<K>>) {
         let now = self.clock.now();

@@ -26,9 +26,9 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 /// Reads the objects of a store: by key, by index, or all objects. A clone is another handle to the
 /// same store.
 ///
-/// Each query reads one consistent state of objects and indexes. Except for
-/// [`index_failures`](Self::index_failures), it never waits while a transaction is prepared. For
-/// several queries of the same state, use a [`snapshot`](Self::snapshot).
+/// Each query reads one consistent state of objects and indexes. A query can wait while a commit
+/// changes this state, for less than a millisecond; [`index_failures`](Self::index_failures) can
+/// wait longer. For several queries of the same state, use a [`snapshot`](Self::snapshot).
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 #[derive(RefCastCustom)]
@@ -153,7 +153,7 @@ impl<K: 'static> Indexer<K> {
         Ok(self.by_index(name, value)?.sorted_keys())
     }
 
-    /// Returns all values (`String`s or namespaces) in the index `name`, in no particular order.
+    /// Returns all values of an index of `String`s, or of [`NAMESPACE_INDEX`], in any order.
     ///
     /// # Errors
     /// The same errors as [`by_index`](Self::by_index).
@@ -306,7 +306,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         }
         match self.try_add_index(name, values) {
             Err(IndexError::Duplicate { .. }) => {
-                self.shared.wait_while_joining(name);
+                self.shared.wait_while_building(name);
                 self.index(name)
             }
             added => added,
@@ -317,7 +317,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// older snapshots. The index by namespace can't be removed.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if no such index exists, or if it can't be removed.
+    /// [`IndexError::Unknown`] if no such index exists, or if it is the index by namespace.
     pub fn remove_index(&self, name: &str) -> Result<(), IndexError> {
         let mut notes = self.shared.write.lock();
         match notes.position(name).filter(|_| name != NAMESPACE_INDEX) {

@@ -80,9 +80,10 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 /// checked.
 pub(crate) struct LabelCandidates {
     entries: Entries<Cached<AnyObject>>,
-    /// The result is the intersection of these sets. The outer vector has a set of objects for each
-    /// equality or `in` requirement, and one for the namespace if a namespace is requested. Each
-    /// inner vector has the parts of a set, which do not overlap.
+    /// One set of objects for each equality or `in` requirement, and one for the namespace if a
+    /// namespace is requested. [`objects`](Self::objects) returns the intersection of these sets.
+    /// Each set is the union of its postings, which do not overlap: an `in` requirement has one per
+    /// value.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,
@@ -112,7 +113,9 @@ impl LabelCandidates {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// Returns the objects that satisfy all supported requirements and are in the namespace.
+    /// Returns the objects that satisfy all equality and `in` requirements, and that are in the
+    /// namespace if one was requested. They need not satisfy the other requirements,
+    /// [`rest`](Self::rest).
     pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())
@@ -153,9 +156,10 @@ fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     slots
 }
 
-/// Adds to `common` the slots that are both in `slots` and in `posting`. `slots` must be sorted.
-/// Goes through both once, in ascending order.
+/// Adds to `common` the objects that are both in `slots` and in `posting`. These are sets of slots,
+/// the numbers that the store has assigned to objects. `slots` must be sorted.
 fn add_common(slots: &[u32], posting: &Posting, common: &mut Vec<u32>) {
+    // Both sets are read once, in ascending order. `ahead` is the rest of a chunk of `posting`.
     let (mut n, mut ahead) = (0, posting.chunk(0).unwrap_or_default());
     for slot in slots {
         while ahead.last().is_none_or(|last| last < slot) {

@@ -8,8 +8,8 @@
 //! |---|---|
 //! | [`Indexer::get`] | one object |
 //! | [`Indexer::list`], [`Indexer::in_namespace`] | [`Objects`], without copies |
-//! | [`Index::get`], [`Index::keys`] | the objects that have a value, or their keys in order |
-//! | [`Index::with_common_value`] | the objects that have a value in common with a given one |
+//! | [`Index::get`], [`Index::keys`] | the objects with a given index value, or their sorted keys |
+//! | [`Index::with_common_value`] | the objects that share an index value with a given object |
 //! | [`Lister`] | objects by namespace and label selector; faster with [`Indexer::add_label_index`] |
 //! | [`Indexer::snapshot`] | a [`Snapshot`] for several queries on one state |
 //!
@@ -21,7 +21,7 @@
 //! Objects and indexes are persistent data structures (`persistent_vec.rs`, `slot_map.rs`,
 //! `posting.rs`), so taking a snapshot only increments a few reference counts. Most writes change
 //! these structures in place. If the transaction is large, or if a snapshot or a query result
-//! exists, the write copies each part before it changes the part.
+//! exists, the write copies each small array of entries before it changes the array.
 //!
 //! Only [`Lister`] and the label index require Kubernetes objects. For other objects,
 //! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any

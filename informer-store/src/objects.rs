@@ -19,9 +19,9 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// Copies of the store's handles, which [`iter`](Self::iter) returns if objects are encoded. A
-    /// dereferenced handle keeps the decoded object in memory. So a dereferenced handle of the
-    /// store would occupy this memory until the object leaves the store.
+    /// The handles that [`iter`](Self::iter) returns if objects are encoded. A dereferenced handle
+    /// keeps its decoded object in memory. These handles are dropped with the `Objects`; a handle
+    /// of the store would keep the decoded object longer.
     own: OnceLock<Vec<Cached<K>>>,
 }
 
@@ -56,16 +56,18 @@ impl<K: 'static> Objects<K> {
         self.len == 0
     }
 
-    /// Iterates over the objects. Encoded objects that are dereferenced stay decoded until these
-    /// `Objects` are dropped. Iterate by value, or use [`Cached::read`], to decode one at a time.
+    /// Iterates over the objects. Dereferencing an encoded object decodes it, and the decoded
+    /// object stays in memory until these `Objects` are dropped. To decode objects only
+    /// temporarily, iterate by value or use [`Cached::read`].
     pub fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
         let own = self.has_encoded.then(|| self.own.get_or_init(|| self.to_vec()));
         let stored = own.is_none().then(|| self.stored().map(Cached::cast_ref));
         own.into_iter().flatten().chain(stored.into_iter().flatten())
     }
 
-    /// Iterates over the store's own handles to the objects. Unlike [`iter`](Self::iter), does not
-    /// create separate handles to encoded objects.
+    /// Iterates over the objects, to read their keys and metadata or to copy their handles. Unlike
+    /// [`iter`](Self::iter), gives no access to the content of objects that are stored in encoded
+    /// form.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let (all, of) = match &self.slots {
             Slots::All => (Some(self.entries.iter().flatten()), None),
@@ -126,14 +128,14 @@ impl<K: 'static> IntoIterator for Objects<K> {
     }
 }
 
-/// An iterator over the handles of [`Objects`].
+/// An iterator over the objects of a query result, by value.
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// For [`Slots::Of`], whose slots are stored in several vectors (chunks): the number of the
-    /// current chunk. Otherwise 0.
+    /// For [`Slots::Of`]: the index of the current chunk, one of the vectors in which a [`Posting`]
+    /// stores slots (the numbers of objects). Otherwise 0.
     chunk: usize,
-    /// For [`Slots::Of`], the next position in the current chunk. For [`Slots::All`], the next slot
-    /// of the store.
+    /// For [`Slots::Of`]: the position of the next slot in the current chunk. For [`Slots::All`]:
+    /// the next slot of the store to try.
     position: usize,
 }
 

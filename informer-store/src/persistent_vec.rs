@@ -63,7 +63,8 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         &self.root[index / (LEAF * BRANCH)][index / LEAF % BRANCH][index % LEAF]
     }
 
-    /// Returns the slot at `index` for writing. The vector grows if needed.
+    /// Returns the slot (element) at `index` for writing. If the vector is too short, slots with
+    /// default values are added first.
     pub(crate) fn get_mut(&mut self, index: usize) -> &mut T {
         if index >= self.capacity() {
             self.grow(index + 1);

@@ -3,18 +3,22 @@
 
 use std::sync::Arc;
 
-/// The maximum number of slots in a chunk. An insert at a random position moves half of the slots
-/// of a chunk on average. The first insert after a snapshot copies all slots of a chunk.
+/// The maximum length of a chunk, one of the vectors in which a [`Posting`] stores the numbers of
+/// objects. The limit keeps inserts fast: an insert moves, and sometimes copies, the numbers of one
+/// chunk.
 const CHUNK: usize = 256;
 
-/// The number of slots that stay in the lower part when a full chunk is split. Slots are mostly
-/// assigned in ascending order, so the lower part stays nearly full and the upper part grows.
+/// The length of the first part when a vector of object numbers that is longer than [`CHUNK`] is
+/// split in two. The store mostly assigns ascending numbers, so the first part stays nearly full
+/// and the second part grows.
 const SPLIT_LEN: usize = CHUNK * 7 / 8;
 
-/// A sorted set of slots. Copying it only increments a reference count.
+/// A sorted set of slots, the numbers that a store has assigned to objects. Copying it only
+/// increments a reference count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Posting {
-    /// The chunks, in order; each is sorted and not empty.
+    /// The slot numbers of the objects, in ascending order, divided among vectors (chunks) of at
+    /// most [`CHUNK`] numbers. No vector is empty.
     chunks: Arc<Vec<Arc<Vec<u32>>>>,
     len: usize,
 }
@@ -56,7 +60,8 @@ impl Posting {
         self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
     }
 
-    /// Returns the slots in the `n`th chunk, counted from 0; `None` after the last chunk.
+    /// Returns the `n`th chunk of the slot numbers, counted from 0. All chunks together contain each
+    /// slot number once. Returns `None` after the last chunk.
     pub(crate) fn chunk(&self, n: usize) -> Option<&[u32]> {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }
@@ -74,6 +79,7 @@ impl Posting {
             self.len = 1;
             return;
         };
+        // This copies the chunk if a snapshot of the store uses it.
         let chunk = Arc::make_mut(chunk);
         let Err(position) = chunk.binary_search(&slot) else { return };
         chunk.insert(position, slot);

@@ -30,26 +30,28 @@ impl IndexId {
 pub(crate) struct Shared {
     pub(crate) state: RwLock<State>,
     pub(crate) write: Mutex<WriterNotes>,
-    /// Notified when the construction of an index ends. Used with the mutex `write`.
-    pub(crate) joined: Condvar,
+    /// Notified when the construction of an index ends, even if it failed. Used with the mutex
+    /// `write`.
+    pub(crate) build_ended: Condvar,
 }
 
 impl Shared {
-    /// Waits until no other thread is adding an index with this name.
-    pub(crate) fn wait_while_joining(&self, name: &str) {
+    /// Waits while another thread is building an index with this name. The index is missing
+    /// afterwards if the construction failed.
+    pub(crate) fn wait_while_building(&self, name: &str) {
         let mut notes = self.write.lock();
         while notes.joining.iter().any(|joining| joining.definition.name() == name) {
-            notes = self.joined.wait(notes);
+            notes = self.build_ended.wait(notes);
         }
     }
 }
 
-/// One state of the store: objects, indexes and watermarks. Copying it only increments a few
-/// reference counts.
+/// One state of the store: the objects, the indexes, and the resource versions that the store has
+/// reached (watermarks). Copying it only increments a few reference counts.
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
-    /// The number of bytes of the objects that are stored in encoded form; `None` if no such
-    /// object has been added.
+    /// The number of bytes of the objects that are stored in encoded form; `None` if the store has
+    /// never had such an object.
     pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indexes: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
@@ -81,7 +83,7 @@ impl Clone for NamedIndex {
 /// The data with which the writer updates the indexes: their definitions, and the index values of
 /// each object.
 pub(crate) struct WriterNotes {
-    /// The complete indexes, in the same order as in [`State::indexes`].
+    /// The writer's data about each index in [`State::indexes`], in the same order.
     pub(crate) indexes: Vec<IndexNotes>,
     /// The indexes under construction. The writer appends each transaction to the
     /// [log](Joining::log) of each of these indexes.
@@ -141,9 +143,9 @@ impl State {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }
 
-    /// Returns the watermark that applies to the object with this key: the watermark of the
-    /// object's namespace if namespaces are watched separately, and otherwise the watermark of the
-    /// store.
+    /// Returns the resource version up to which the store has the changes of the object with this
+    /// key. This is the watermark of the object's namespace if each namespace has its own watch,
+    /// and otherwise the watermark of the store.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
@@ -202,10 +204,9 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Updates the recorded failures after the index functions have run for `changes`: moves the
-    /// failures of complete indexes from `failures` to [`IndexNotes::failures`], and returns those
-    /// that were not recorded before. The failures of indexes under construction stay in
-    /// `failures`.
+    /// Replaces the recorded failures of index functions for the objects of `changes` with those in
+    /// `failures`. Returns the failures that were not recorded before. Afterwards, `failures`
+    /// contains only failures of indexes that are still being built.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],
@@ -228,16 +229,17 @@ impl WriterNotes {
         new
     }
 
-    /// Records the failures of objects whose index values could not be added, because the `Hash` or
-    /// `Eq` of a value panicked. Also adds them to `new`, the failures that the transaction
-    /// returns. Unlike failures of index functions, they are returned even if they were recorded
-    /// before.
+    /// Records the failures in `panicked`: objects that an index lacks, because the `Hash` or `Eq`
+    /// of an index value panicked. Also appends them to `new`, the caller's list, which already has
+    /// the new failures of index functions.
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {
                 self.indexes[position].failures.insert(failure.key.clone(), failure.clone());
             }
         }
+        // `note_failures` has removed the earlier failures of these objects, so all failures count
+        // as new.
         new.extend_from_slice(panicked);
     }
 

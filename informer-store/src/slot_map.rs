@@ -28,8 +28,8 @@ pub(crate) struct SlotMap<E> {
 }
 
 /// Finds entries of a map one after the other. If callers request them in the order of their slots,
-/// as is usual for a list, the cursor finds most entries in the next slot, without the hash
-/// table.
+/// as is usual for a list, the cursor finds most entries in the slot after the last result, without
+/// the hash table.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,
@@ -37,9 +37,9 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the entry with this hash for which `is_it` returns `true`, and its slot; `None` if
-    /// there is none. The result is that of [`SlotMap::find`], but the next slot is checked before
-    /// the hash table is searched.
+    /// Returns the entry that has this hash and satisfies `is_it`, and the entry's slot; `None` if
+    /// there is none. Faster than [`SlotMap::find`] if the caller requests entries in the order of
+    /// their slots.
     pub(crate) fn find<'a, E: Clone>(
         &mut self,
         map: &'a SlotMap<E>,
@@ -137,7 +137,7 @@ impl<E: Clone> SlotMap<E> {
         self.entries.get(slot as usize).as_ref()
     }
 
-    /// Returns the entry with this hash for which `is_it` returns `true`, and its slot; `None` if
+    /// Returns the entry that has this hash and satisfies `is_it`, and the entry's slot; `None` if
     /// there is none.
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<(u32, &E)> {
         let tag_sought = tag_of(hash);

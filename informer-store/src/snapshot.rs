@@ -1,4 +1,4 @@
-//! [`Snapshot`]: one state of a store.
+//! [`Snapshot`]: a consistent, read-only view of a store at one time.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,8 +27,9 @@ impl<K: 'static> Snapshot<K> {
         self.state.get(key).map(|(_, object)| object.clone().cast())
     }
 
-    /// Returns the store's own handle to the object; `None` if the snapshot does not have it. A
-    /// handle to an encoded object must not be dereferenced before it is [cast](Cached::cast).
+    /// Returns a reference to the object with this key; `None` if the snapshot does not have it.
+    /// This is faster than [`get`](Self::get). Use only the key, version and metadata of the
+    /// result: dereferencing it panics if the object is stored in encoded form.
     #[doc(hidden)]
     #[must_use]
     pub fn stored(&self, key: &ObjectKey) -> Option<&Cached<K>> {
@@ -60,7 +61,7 @@ impl<K: 'static> Snapshot<K> {
     }
 
     /// Returns the number of bytes of all objects that are stored in encoded form (compressed, if
-    /// they are compressed); `None` if no such object has been stored. The dictionaries of
+    /// they are compressed); `None` if the store has never had such an object. The dictionaries of
     /// compressed objects, and the allocations around the bytes, are not included.
     #[must_use]
     pub fn encoded_bytes(&self) -> Option<usize> {
@@ -75,16 +76,16 @@ impl<K: 'static> Snapshot<K> {
         &self.state.watermark
     }
 
-    /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise
-    /// the result is empty.
+    /// Returns, for each namespace, the resource version that the store had reached there
+    /// (watermark). The result is empty unless each namespace has its own watch.
     #[must_use]
     pub fn watermarks(&self) -> &Watermarks {
         &self.state.watermarks
     }
 
-    /// Returns the watermark that applies to the object with this key: the watermark of the
-    /// object's namespace if namespaces are watched separately, and otherwise the watermark of the
-    /// store.
+    /// Returns the resource version up to which the store has the changes of the object with this
+    /// key. This is the watermark of the object's namespace if each namespace has its own watch,
+    /// and otherwise the watermark of the store.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         self.state.watermark_for(key)
     }

@@ -40,7 +40,7 @@ mod unmodelled {
 mod modelled {
     use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    /// The panic message for a poisoned lock. In a loom model, no lock is poisoned.
+    /// The panic message if a lock is poisoned: a thread has panicked while it held the lock.
     const POISONED: &str = "no thread of a model panics while it holds a lock";
 
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -36,7 +36,8 @@ pub struct PreparedTransaction<'a> {
     next: Option<State>,
     is_committed: bool,
     new_failures: Vec<IndexFailure>,
-    /// The failures of index functions, for indexes that are under construction.
+    /// The failures of the functions of indexes that are under construction
+    /// ([`WriterNotes::joining`]).
     joining_failures: Vec<IndexFailure>,
 }
 
@@ -79,9 +80,10 @@ impl<'a> PreparedTransaction<'a> {
     /// Commits the transaction if it has not been committed, releases the write lock, and drops the
     /// replaced objects.
     ///
-    /// Returns the failures of objects for which an index function fails now and did not fail
-    /// before. Also returns the failures of this transaction because `Hash` or `Eq` of an index
-    /// value panicked, even for objects that had this failure before.
+    /// If an index function fails for an object, the store has the object but the index lacks it.
+    /// Returns these failures, except for objects that the index already lacked because of a
+    /// failure. The index also lacks an object if `Hash` or `Eq` of its index value panics; these
+    /// failures are always returned.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
@@ -111,9 +113,10 @@ impl fmt::Debug for PreparedTransaction<'_> {
     }
 }
 
-/// The changes of a transaction with their index values, and after the commit the replaced objects.
+/// The changes of a transaction, the index values of the changed objects, and (after the commit)
+/// the replaced objects.
 ///
-/// It must be dropped while no lock is held, because it owns user objects.
+/// Drop the transaction while no lock is held, because destructors of objects are user code.
 pub(crate) struct Transaction<'a> {
     changes: Vec<Change<AnyObject>>,
     watermark: Option<&'a ResourceVersion>,
@@ -121,13 +124,13 @@ pub(crate) struct Transaction<'a> {
     /// The index values of the changes, with one entry per index, in the order of
     /// [`WriterNotes::definitions`].
     computed: Vec<Computed>,
-    /// For each change, the slot of the object, and whether the change added an object that the
-    /// store lacked; `None` if the change had no effect.
+    /// For each change, the number (slot) of the object in the store, and whether the change added
+    /// an object that the store lacked; `None` for the removal of an object that the store lacked.
     slots: Vec<Option<(u32, bool)>>,
     replaced: Vec<Cached<AnyObject>>,
     old_state: Option<State>,
-    /// The failures of objects that an index does not contain, because the `Hash` or `Eq` of a
-    /// value panicked.
+    /// One failure for each object that could not be added to an index, because the `Hash` or `Eq`
+    /// of one of the object's index values panicked.
     panicked: Vec<IndexFailure>,
 }
 

@@ -107,7 +107,7 @@ fn new_shared() -> Arc<Shared> {
     };
     let notes =
         WriterNotes { indexes: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
-    Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), joined: Condvar::new() })
+    Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), build_ended: Condvar::new() })
 }
 
 impl<K: 'static> StoreWriter<K> {
@@ -123,10 +123,10 @@ impl<K: 'static> StoreWriter<K> {
     /// reached), in one step. If a key is changed twice, the last change counts. If `watermark` is
     /// `None`, the watermark stays the same.
     ///
-    /// Returns the failures of objects for which an index function fails now and did not fail
-    /// before. Also returns the failures of this transaction because `Hash` or `Eq` of an index
-    /// value panicked, even for objects that had this failure before. [`Indexer::index_failures`]
-    /// returns all current failures.
+    /// If an index function fails for an object, the store has the object but the index lacks it.
+    /// Returns these failures, except for objects that the index already lacked because of a
+    /// failure. The index also lacks an object if `Hash` or `Eq` of its index value panics; these
+    /// failures are always returned. [`Indexer::index_failures`] returns all current failures.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,
@@ -139,9 +139,11 @@ impl<K: 'static> StoreWriter<K> {
     /// returned transaction is [committed](PreparedTransaction::commit).
     ///
     /// Use this if other work, such as publishing events, must happen at the moment of the commit.
-    /// Otherwise use [`transaction`](Self::transaction), which also commits. If namespaces are
-    /// watched separately, `of_namespaces` contains the resource versions that the store reaches in
-    /// single namespaces with these changes.
+    /// Otherwise use [`transaction`](Self::transaction), which also commits.
+    ///
+    /// `watermark` is the resource version that the store reaches with these changes; `None` if it
+    /// stays the same. If each namespace has its own watch, `of_namespaces` contains the namespaces
+    /// whose resource version changes.
     pub fn prepare<'a>(
         &'a mut self,
         changes: Vec<Change<K>>,

@@ -13,8 +13,9 @@ use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// A handler that keeps its own copy of the objects, according to the events that it receives.
-/// Clones share the copy: give one clone to the informer, and query another.
+/// A handler that rebuilds the informer's objects from the events that it receives, and records
+/// [invalid](Self::violations) events. Clones share this state: give one clone to the informer, and
+/// query another.
 ///
 /// ```
 /// use informer_core::{HandlerOptions, SharedProcessor};
@@ -44,7 +45,7 @@ struct Contents<K> {
 }
 
 impl<K> Replica<K> {
-    /// Returns an empty replica.
+    /// Returns a handler whose copy of the informer's objects is empty.
     #[must_use]
     pub fn new() -> Self {
         let copy = Mutex::new(Contents { objects: BTreeMap::new(), violations: Vec::new() });

@@ -155,9 +155,9 @@ impl App {
         found.or((!visible.is_empty()).then_some(0))
     }
 
-    /// Returns the selected row, and the details of its informer or the reason why they could not
-    /// be read. The second element is `None` if the last response with details was for another
-    /// informer, or there was none. The whole result is `None` if no row is visible.
+    /// Returns the selected row and the details of its informer. The details are `None` until a
+    /// response for this informer arrives, and an `Err` with the reason if they could not be read.
+    /// The whole result is `None` if no row is visible.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

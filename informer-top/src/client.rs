@@ -106,7 +106,8 @@ impl Failure {
     }
 }
 
-/// Reads the documents of one inspector.
+/// An HTTP client of the inspector in one program. The inspector serves JSON documents about the
+/// program's informers.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     address: Address,

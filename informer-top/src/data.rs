@@ -142,8 +142,8 @@ pub(crate) struct FailedKey {
     pub(crate) retry_ms: f64,
 }
 
-/// The fields of the document of `/inspect/api/informer` that this program shows and the overview
-/// lacks.
+/// Details of one informer, from the JSON document at `/inspect/api/informer`. Has only fields that
+/// this program shows and the [`Overview`] of all informers lacks.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Details {

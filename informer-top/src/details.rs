@@ -10,7 +10,8 @@ use crate::table::Row;
 /// Maximum number of failing keys that are shown for each controller, and of parked keys, which
 /// wait for a cache.
 const MAX_KEYS: usize = 3;
-/// Maximum number of quarantined objects that are shown.
+/// Maximum number of quarantined objects that are shown. These objects exist on the server, but the
+/// informer could not decode or transform them.
 const MAX_QUARANTINED: usize = 5;
 
 /// Returns the lines of the pane of the selected informer: its state, its handlers and its details.

@@ -64,8 +64,8 @@ impl<T> Drop for Get<'_, T> {
     }
 }
 
-/// A future that waits until all items have been processed, or the queue is shut down without a
-/// drain.
+/// A future that waits until no key is queued and no worker has an item, and then returns `true`.
+/// Returns `false` if a shutdown without a drain ends the wait.
 pub(crate) struct Drain<'a, T> {
     shared: &'a Shared<T>,
     ticket: Option<Ticket>,

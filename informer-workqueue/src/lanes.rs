@@ -1,13 +1,13 @@
 //! [`Lanes`]: the queued keys, and the selection of the next key.
 //!
-//! Each priority has a lane. In a lane, keys are in the order in which they were queued. In a fair
-//! queue, the groups of a lane take turns, and the keys of each group are in the order in which
-//! they were queued.
+//! Each of the three priorities has a lane. In a lane, keys are in the order in which they were
+//! queued. In a fair queue, the keys of a lane are divided into groups, for example by namespace.
+//! The groups take turns, and the keys of each group are in the order in which they were queued.
 //!
 //! The next key comes from the highest lane that has keys. A lane that was passed over
 //! [`MAX_PASSED`] times in a row precedes all other lanes. So each lane that stays non-empty gets at
-//! least one of every `MAX_PASSED + 2` items. (The number is not `MAX_PASSED + 1`, because two lanes
-//! can reach the limit together.)
+//! least one of every `MAX_PASSED + 2` items. (The number is not `MAX_PASSED + 1`, because two of
+//! the three lanes can reach the limit together.)
 
 use std::collections::BTreeMap;
 
@@ -67,8 +67,8 @@ impl Lanes {
         self.lanes[self.next_level()?].next()
     }
 
-    /// Removes and returns the slot of the next key; `None` if no key is queued. Every other lane
-    /// (the queued keys of one priority) that has keys then counts as passed over once more.
+    /// Removes and returns the slot of the next key; `None` if no key is queued. Also counts that
+    /// each other lane (the queued keys of one priority) with keys was passed over.
     pub(crate) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let level = self.next_level()?;
         let id = self.lanes[level].pop(slots)?;
@@ -146,8 +146,8 @@ impl Lane {
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
-    /// The groups, by the number of their next turn; the group with the lowest number is next.
-    /// Contains exactly the groups that have queued keys.
+    /// For each group of queued keys, such as the keys of one namespace: the number of the group's
+    /// next turn, and the hash that identifies the group. The group with the lowest number is next.
     order: BTreeMap<u64, u64>,
     turn: u64,
 }
@@ -176,7 +176,7 @@ impl Turns {
     }
 
     /// Removes and returns the slot of the next key; `None` if there are no keys. If the group of
-    /// this key has more keys, the group moves behind all other groups.
+    /// this key, such as its namespace, has more keys, the group moves behind all other groups.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;
@@ -193,8 +193,9 @@ impl Turns {
         Some(id)
     }
 
-    /// Removes a slot from its group. The order of the groups stays the same, except that an empty
-    /// group is removed.
+    /// Removes a queued key from its group, for example its namespace. The caller then queues the
+    /// key with another priority. `id` is the key's number in `slots`. The groups keep their order,
+    /// and a group without keys is removed.
     fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let number = slots.get(id).group;
         let Some(group) = self.groups.get_mut(&number) else { return };

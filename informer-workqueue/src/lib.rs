@@ -56,8 +56,8 @@
 //! After a restart, all existing objects are queued, and urgent changes should not wait for all of
 //! them. So add initial objects and resyncs with [`Priority::Low`]. Keys of higher priorities are
 //! taken first, but cannot starve keys of lower priorities: if a priority has queued keys and was
-//! skipped ten times in a row, its next key is taken. So a priority with queued keys gets at least
-//! one item in twelve.
+//! skipped ten times in a row, its next key is taken. Two priorities can reach this limit together,
+//! so a priority with queued keys gets at least one item in twelve.
 //!
 //! ```
 //! use informer_workqueue::{Priority, Workqueue};
@@ -90,10 +90,11 @@
 //!   being ended is retried.
 //! - Queues have priorities and fairness between groups.
 //! - Adding with a delay never waits, and no background work remains after a shutdown.
-//! - As in client-go, the queue is unbounded: adding never waits, and keys that no worker takes
-//!   stay queued. The size of the queue is limited by the number of different keys.
-//! - A rate limiter that holds failures of at least 1,024 keys drops old failures from time
-//!   to time, even if the worker does not reset them.
+//! - A rate limiter that holds failures of at least 1,024 keys drops old failures from time to
+//!   time. client-go's limiters keep the failures of a key until the worker calls `Forget`.
+//!
+//! As in client-go, the queue is unbounded: adding never waits, and keys that no worker takes stay
+//! queued. The size of the queue is limited by the number of different keys.
 
 mod builder;
 mod delays;

@@ -63,7 +63,8 @@ pub trait Metrics: Send + Sync {
         let _ = (queue, waited);
     }
 
-    /// Called when an item has ended. `worked` is the time since a worker took the item.
+    /// Called when a worker has ended an item, for example with [`done`](crate::Item::done), or has
+    /// dropped the item. `worked` is the time since the worker took the item.
     fn finished(&self, queue: &str, worked: Duration) {
         let _ = (queue, worked);
     }
@@ -100,8 +101,8 @@ impl<M: Metrics + ?Sized> Metrics for Arc<M> {
 pub struct UnfinishedWork {
     /// The number of items that workers have.
     pub items: usize,
-    /// The sum, over these items, of the time since a worker took the item. If the sum grows as
-    /// fast as time passes, a worker is stuck.
+    /// The sum of the ages of all items that workers have. The age is the time since a worker took
+    /// the item. If the sum grows as fast as time passes, a worker is stuck.
     pub total: Duration,
     /// The time since a worker took the oldest item.
     pub longest: Duration,

@@ -10,7 +10,7 @@
 pub enum Priority {
     /// For objects that existed when the program started, and for resyncs.
     Low,
-    /// For changes of objects.
+    /// For objects that change while the program runs.
     #[default]
     Normal,
     /// For keys that must be processed before ordinary changes.

@@ -1,5 +1,6 @@
 //! [`Shared`]: the locked state of a queue, and the parts that are used while it is not locked: the
-//! clock, the rate limiter, metrics, and the functions that compute hashes and groups.
+//! clock, the rate limiter, metrics, the hasher of keys, and the function that assigns a key to a
+//! group, such as its namespace.
 //!
 //! There is one lock, that of the state. The only foreign code that runs under this lock is `Eq`
 //! and `Clone` of keys, and `Clone` of wakers. Keys are hashed before the lock is taken. Rate
@@ -20,8 +21,9 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// A function that returns the hash of a key's group. Two groups with the same hash are treated as
-/// one group, which is harmless.
+/// A function that assigns keys to groups, such as namespaces, which take turns in the queue.
+/// Returns the hash of a key's group. Two groups with the same hash count as one group, which is
+/// harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay of a key: thirty years. Longer delays are shortened, because they could
@@ -136,14 +138,16 @@ impl<T> Shared<T> {
         self.limiter.when(key).min(MAX_DELAY)
     }
 
-    /// Ends a failed item, and adds its key again after the wait that the rate limiter returns.
+    /// Ends a failed item. Its key is added again after the delay that the rate limiter returns.
+    /// Returns this delay. `is_abandoned` is `true` if the worker dropped the item.
     pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
         let delay = self.count_failure(key);
         self.end(id, Some(delay), is_abandoned);
         delay
     }
 
-    /// Ends an item without changing the failures of its key.
+    /// Records that a worker no longer processes a key, without counting a success or a failure.
+    /// Queues the key if it was added meanwhile.
     pub(crate) fn release(&self, id: u32) {
         self.end(id, None, false);
     }
@@ -170,7 +174,8 @@ impl<T> Shared<T> {
         drop(self.change(|state| state.shut_down(mode)));
     }
 
-    /// Returns the result of a drain if the drain has ended. Otherwise registers the waker.
+    /// Returns `Some(true)` if all items were processed, and `Some(false)` if a shutdown without a
+    /// drain ended the wait. Otherwise registers the waker, and stores its number in `ticket`.
     pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let was_waiting = ticket.is_some();

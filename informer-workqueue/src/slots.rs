@@ -18,11 +18,12 @@ const MAX_EMPTY_SLOTS: usize = 1_024;
 /// A link to no slot: the link before the first slot of a list, and after the last slot.
 const NONE: u32 = u32::MAX;
 
-/// A key that is being added, with its hash and group, which are computed while no lock is held.
+/// A key that is being added, with two hashes that are computed while no lock is held.
 pub(crate) struct NewKey<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
-    /// The hash of the key's group; 0 if the queue has no groups.
+    /// The hash of the key's group, such as its namespace; 0 if the queue has no groups. The groups
+    /// of a queue take turns.
     pub(crate) group: u64,
 }
 

@@ -28,9 +28,10 @@ pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
-    /// The queue accepts no keys, and a drain waits until all remaining keys have been processed.
+    /// The queue accepts no keys, and `shut_down_with_drain` waits until all remaining keys have
+    /// been processed.
     Draining,
-    /// The queue accepts no keys, and no drain waits.
+    /// The queue accepts no keys, and `shut_down_with_drain` does not wait for the remaining keys.
     Down,
 }
 
@@ -56,10 +57,11 @@ pub(crate) struct State<T> {
     getters: Waiters,
     timekeeper: Option<Timekeeper>,
     drainers: Waiters,
-    /// The number of keys that were queued, or added while a worker had them, since the last
-    /// `take_added`.
+    /// The number of keys that became pending (queued, or added while a worker had them) since the
+    /// last call of `take_added`.
     added: usize,
-    /// The number of items that workers dropped without ending them.
+    /// The number of items that workers dropped without calling `done`, `retry` or a similar
+    /// method, for example because of a panic.
     abandoned: u64,
 }
 
@@ -79,19 +81,20 @@ pub(crate) enum TakeResult<T> {
     Nothing,
 }
 
-/// What happens to the key when its item ends.
+/// What happens to a key when a worker has finished its work on the key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     Nothing,
-    /// The key is added again at once.
+    /// The key is added again as soon as the worker has finished.
     Now,
     /// The key is added again at this time.
     At(Instant),
 }
 
-/// The result of ending an item.
+/// The result of [`State::end`], which records that a worker has finished its work on a key.
 pub(crate) struct Ended<T> {
-    /// The key, if its slot was freed. It must be dropped while the lock is not held.
+    /// The key, if the queue does not keep it, because it is neither queued nor delayed. It must be
+    /// dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
     /// Whether the key is added again, because the [`Next`] of the item requires this and the queue
@@ -136,8 +139,8 @@ impl<T> State<T> {
         self.mode == Mode::Open
     }
 
-    /// Returns the number of keys that were queued, or added while a worker had them, since the
-    /// last call.
+    /// Returns the number of keys that became pending (queued, or added while a worker had them)
+    /// since the last call of this method.
     pub(crate) fn take_added(&mut self) -> usize {
         std::mem::take(&mut self.added)
     }
@@ -197,8 +200,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Adds the keys whose delay is over. If `is_timed` is `true`, their waiting time in the queue
-    /// is measured from `now` on.
+    /// Adds the keys whose delay is over. If `is_timed` is `true`, records `now` as the start of
+    /// their wait in the queue. Otherwise records no start.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -207,8 +210,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item. In the same step, adds or delays its key as `next` requires. Frees the slot of
-    /// the key if the slot is not needed any more.
+    /// Ends a worker's work on the key with the number `id` in `slots`. Queues the key if it was
+    /// added meanwhile. Also adds or delays it as `next` requires, but never queues it twice.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -232,7 +235,7 @@ impl<T> State<T> {
         Ended { key: self.slots.release(id), worked, is_added }
     }
 
-    /// Counts an item that a worker dropped without ending it.
+    /// Counts an item that a worker dropped without calling `done`, `retry` or a similar method.
     pub(crate) fn count_abandoned(&mut self) {
         self.abandoned += 1;
     }
@@ -265,8 +268,8 @@ impl<T> State<T> {
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
     }
 
-    /// Unregisters a worker that has waited for an item. The worker calls this before it checks the
-    /// queue again, or when it stops waiting. Returns its waker, unless the worker was woken.
+    /// Unregisters a worker that waits for an item, before it checks the queue again or stops
+    /// waiting. Returns the worker's unused waker, to drop it; `None` if the worker was woken.
     pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.unregister(ticket)
@@ -284,15 +287,15 @@ impl<T> State<T> {
         (ticket, due)
     }
 
-    /// Returns the time at which the earliest delay ends; `None` if there are no delays, or if the
-    /// timer of a waiting worker ends by that time.
+    /// Returns the time at which the earliest delay ends. Returns `None` if there are no delays, or
+    /// if the timer of a waiting worker already wakes that worker by then.
     fn earliest_unwatched_delay(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns the result of a drain if the drain has ended. Otherwise registers a waiter for its
-    /// end. If the waiter `was_woken`, the drain has ended.
+    /// Returns whether all items were processed, if the drain has ended or its waiter `was_woken`.
+    /// While the drain continues, registers the waiter for its end, and returns `None`.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,
@@ -314,10 +317,9 @@ impl<T> State<T> {
     /// Selects the waiters to wake after a change:
     ///
     /// - one waiting worker for each queued key, minus the workers that have been woken already;
-    /// - one worker to become the timekeeper, the worker that sets its own timer to the end of the
-    ///   earliest delay. None is selected if there are no delays, or if the timer of a waiting
-    ///   worker ends by that time. None is selected if a worker has been woken already: that worker
-    ///   becomes the timekeeper, or takes an item, which causes the next selection;
+    /// - if no worker has been woken, and no waiting worker has a timer for the earliest delay: one
+    ///   worker, which then sets such a timer. A worker that has been woken sets the timer itself,
+    ///   or takes an item, which causes the next selection;
     /// - all waiters, when the queue is shut down and has no further items.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {
@@ -354,8 +356,8 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns the key if the queue does not keep it. The returned key must be dropped
-    /// while the lock is not held.
+    /// Adds a key. Returns `new_key.key` if the queue is shut down, or if it stores an equal key,
+    /// which is then added. The returned key must be dropped while the lock is not held.
     pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);
@@ -365,8 +367,9 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`. Returns the key if the queue does not keep it. The returned key
-    /// must be dropped while the lock is not held.
+    /// Delays a key until `at`. Returns `new_key.key` if the queue is shut down, or if it stores an
+    /// equal key, which is then delayed. The returned key must be dropped while the lock is not
+    /// held.
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);

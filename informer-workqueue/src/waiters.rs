@@ -54,7 +54,8 @@ impl Waiters {
         Some(chosen)
     }
 
-    /// Selects this waiter to be woken, unless it has been woken already. Returns its waker.
+    /// Counts the waiter with this ticket as woken, and returns its waker, which the caller must
+    /// call. Returns `None` if the waiter has been woken already.
     pub(crate) fn choose(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket)?;
         let (_, waker) = self.waiting.remove(position)?;

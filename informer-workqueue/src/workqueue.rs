@@ -106,10 +106,10 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Adds a key after a delay, or at once if the delay is zero. If the key is delayed already,
-    /// the earlier time counts.
+    /// the delay that ends earlier counts.
     ///
-    /// A delayed key can be added, taken and processed during the delay, and is still added when the
-    /// delay is over. A shutdown drops delayed keys.
+    /// A delayed key can be added and processed before its delay is over. It is still added once
+    /// more when the delay is over. A shutdown drops delayed keys.
     pub fn add_after(&self, key: T, delay: Duration) {
         self.shared.add_after(key, delay, Priority::Normal);
     }
@@ -152,8 +152,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// enabled.
     ///
     /// # Cancel safety
-    /// Cancel safe: dropping the future loses no key. Once the future has been polled, either poll it
-    /// to its end or drop it: when a key is added, the queue can wake only this future.
+    /// Cancel safe: dropping the future loses no key. If you stop polling the future, drop it.
+    /// Otherwise, an added key can wake this future and no other worker, so that the key stays
+    /// queued.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }
@@ -177,8 +178,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Stops accepting keys, and drops delayed keys. Queued keys can still be taken; once the queue
-    /// is empty, every `get` returns `None`. Ends all waits in
-    /// [`shut_down_with_drain`](Self::shut_down_with_drain).
+    /// is empty, every `get` returns `None`. Each waiting call of
+    /// [`shut_down_with_drain`](Self::shut_down_with_drain) returns at once, even if items remain.
     pub fn shut_down(&self) {
         self.shared.shut_down(Mode::Down);
     }

@@ -1,9 +1,9 @@
 //! The messages of Kubernetes' protobuf encoding, as a table of their fields.
 //!
 //! With this table, a program can read and write any built-in kind without generated code, and
-//! convert between protobuf and JSON. The table is generated from Kubernetes' Go types,
-//! because Kubernetes' `.proto` files do not show which fields JSON omits, and which messages are
-//! single values in JSON, such as lists, and not objects with all their fields.
+//! convert between protobuf and JSON. The table is generated from Kubernetes' Go types, because
+//! Kubernetes' `.proto` files do not show which fields JSON omits. Nor do these files show which
+//! messages have another form in JSON than an object, such as a list.
 //!
 //! ```
 //! use kube_messages::{Content, Fields, Messages, Type};
@@ -27,9 +27,10 @@
 //! apps.v1.DeploymentSpec`, that is, number, JSON name and type. A type is a message, or `s`, `b`,
 //! `i`, `l`, `d`, `y` for strings, booleans, integers of 32 and 64 bits, floating-point numbers and
 //! bytes. The type has the prefix `[` for lists, `{` for maps, `*` for optional fields, and `!` for
-//! fields that are in JSON even if they are empty. The JSON name `-` marks a message whose fields
-//! are inlined. The word `choice` after the name of a message means that JSON has only the value of
-//! one of the message's fields; see [`Message::is_choice`].
+//! fields that are in JSON even if they are empty. A field with the JSON name `-` contains a
+//! message whose fields are, in JSON, among the fields of the outer message. The word `choice`
+//! after the name of a message means that the form of the message in JSON is the value of one of
+//! its fields, instead of an object; see [`Message::is_choice`].
 
 mod wire;
 mod write;
@@ -40,8 +41,8 @@ use std::sync::LazyLock;
 pub use wire::{Content, Fields, Malformed};
 pub use write::{put_bytes, put_double, put_nested, put_number};
 
-/// The table has this text instead of a JSON name for an inlined field. Such a field contains a
-/// message whose fields are, in JSON, among the fields of the outer message.
+/// The name in `messages.txt` of a field whose value is an inlined message: JSON has the fields of
+/// that message among the fields of the outer message, and no name for the message itself.
 const INLINED: &str = "-";
 
 /// The text of the table of messages. It is a static and not a constant, because the compiler can
@@ -63,10 +64,11 @@ pub struct Messages {
 pub struct Message {
     /// The name of the message, such as `core.v1.PodSpec`.
     pub name: &'static str,
-    /// The position of the message in the table, for [`Messages::at`].
+    /// The number with which [`Messages::at`] returns this message.
     pub index: usize,
-    /// Whether JSON has, in place of this message, only the value of one of its fields. If several
-    /// fields of the message are present, it is the field with the highest number.
+    /// Whether the form of the message in JSON is the value of one of its fields, instead of an
+    /// object. If several of its fields are present, JSON has the value of the field with the
+    /// highest number.
     pub is_choice: bool,
     /// The fields in the order of their numbers, as Go encodes them.
     pub fields: Vec<Field>,
@@ -125,7 +127,7 @@ pub enum Type {
     /// A message with a kind (field 1), an integer (field 2) and a string (field 3). In JSON, it is
     /// the string if the kind is 1, and otherwise the integer.
     IntOrString,
-    /// A message, by its position in the table.
+    /// A message. The number is its [`Message::index`].
     Message(usize),
 }
 
@@ -175,10 +177,10 @@ impl Messages {
         self.names.get(name).map(|index| self.at(*index))
     }
 
-    /// Returns the message at a position in the table.
+    /// Returns the message whose [`Message::index`] is `index`.
     ///
     /// # Panics
-    /// If the position is not from this table.
+    /// If there is no such message.
     #[must_use]
     #[inline]
     pub fn at(&self, index: usize) -> &Message {
@@ -220,7 +222,8 @@ impl Messages {
     }
 }
 
-/// Returns whether a line of the table begins a message.
+/// Returns whether a line of `messages.txt` begins the entry of a message. Such a line has the name
+/// of the message, and the lines of its fields follow.
 fn is_header(line: &str) -> bool {
     !line.starts_with(|first: char| first == '@' || first.is_ascii_digit())
 }

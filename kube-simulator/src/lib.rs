@@ -143,8 +143,9 @@
 //!   fields are kept. Exceptions: the metadata and custom resource definitions are validated. The
 //!   `stringData` of a Secret is moved to `data`. The initial status, the selector of a Job, the
 //!   finalizer of a namespace, and the defaults of `replicas` and of the `type` of a Secret are
-//!   set. The rules on this page apply, too. Each kind has one version, except for the autoscaler
-//!   (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two resources.
+//!   set. The limits and builder settings on this page apply, too. Each kind has one version,
+//!   except for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two
+//!   resources.
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
 //!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
 //!   exclusive bounds. The only supported conversion strategy between versions is `None`. A
@@ -168,12 +169,12 @@
 //! - **Bookmarks** are sent even if nothing was written since the last bookmark, so two bookmarks
 //!   can have the same resource version. In a real cluster, there are always other writes between
 //!   two bookmarks, such as those to Leases.
-//! - **Slow watches** are closed at a lag of 10,000 events. The rule of a real server depends on
-//!   time, and could close watches while a test writes at full speed;
-//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies the real
-//!   server's rule. If a client reads nothing at all, its watch is closed, and counted in
-//!   `/metrics`, when the client reads again. A real server does not close watches of Event
-//!   objects, which have no watch cache.
+//! - **Slow watches** are closed at a lag of 10,000 events. A real server instead limits the time
+//!   for which it waits for slow watches. This rule could close watches while a test writes at full
+//!   speed; to apply it:
+//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time). If a client
+//!   reads nothing at all, its watch is closed, and counted in `/metrics`, only when the client
+//!   reads again. A real server does not close watches of Event objects, which have no watch cache.
 //! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder)
 //!   enables. For example, the list option `shardSelector` is ignored.
 //! - **Paths.** `/metrics` contains only `apiserver_terminated_watchers_total`, and paths that begin

@@ -24,7 +24,7 @@ enum Step {
     Tidy,
     /// `cargo xtask codegen --check`.
     Codegen,
-    /// `cargo xtask codegen --crd --check` for the example `custom-groups`.
+    /// Checks that the generated code of the example `custom-groups` is up to date.
     CustomGroups,
     /// `cargo xtask release --check`, with these arguments.
     Release(&'static release::Args),

@@ -1,5 +1,6 @@
-//! `cargo xtask compat`: compiles each published crate alone, with each set of its features, with the oldest supported
-//! compiler, and with the oldest allowed dependencies; compares the interfaces with the last release.
+//! `cargo xtask compat`: four checks of the published crates. It compiles each crate alone with
+//! each set of its features, all crates with the oldest supported compiler, and all crates with the
+//! oldest allowed dependencies. It compares public interfaces with those of the last release.
 
 use std::process::{Command, ExitCode};
 
@@ -117,8 +118,8 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
 }
 
 /// Compares public interfaces with those of `baseline`, a commit or a tag. `None` means the newest
-/// tag of a release; without such a tag, nothing is compared. The version in Cargo.toml must allow
-/// the differences.
+/// tag of a release; without such a tag, nothing is compared. Fails if the version in Cargo.toml
+/// does not allow the differences.
 fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> anyhow::Result<()> {
     let root = workspace::root();
     let Some(baseline) = baseline.map_or_else(last_release, |baseline| Ok(Some(baseline.to_owned())))? else {

@@ -1,6 +1,6 @@
-//! `cargo xtask definitions`: tests code generation on public definitions (`CustomResourceDefinition`s) from Go
-//! modules. It generates and compiles types and accessors for a broad collection of definitions. A program with the
-//! types of Gateway API watches the kinds of Gateway API on a real server.
+//! `cargo xtask definitions`: tests code generation on public `CustomResourceDefinition`s from Go
+//! modules. It generates and compiles types and accessors for a broad collection of definitions.
+//! Then it runs a program that uses the types of Gateway API to watch objects on a real server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for the step that `cargo xtask ci` always has, whether `--long` is set or not.
+    /// The arguments for the step `definitions` of `cargo xtask ci`, with and without `--long`.
     pub(crate) const CI: Self = Self { compile_only: false, gateway_api_only: true };
-    /// The arguments for the step that `--long` adds to `cargo xtask ci`.
+    /// The arguments for the step `more definitions`, which `--long` adds to `cargo xtask ci`.
     pub(crate) const LONG: Self = Self { compile_only: true, gateway_api_only: false };
 }
 
@@ -50,11 +50,12 @@ const OTHERS: [Module; 6] = [
     ("sigs.k8s.io/karpenter@v1.1.1", "pkg/apis/crds"),
 ];
 
-/// The handwritten part of the program that watches the kinds of Gateway API.
+/// The handwritten source file of the program that watches the kinds of Gateway API. The other
+/// source files of the program are generated.
 const MAIN: &str = include_str!("../definitions/main.rs");
 
-/// The handwritten part of the generated library. The library has the types of the definitions of
-/// Gateway API and of [`OTHERS`]. It is compiled as a test, and nothing uses it.
+/// The handwritten source file of a library whose other source files are generated from
+/// `CustomResourceDefinition`s. The library exists only to check that the generated files compile.
 const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
 
 /// The content of `Cargo.toml` for each of the two generated packages: the program that watches the
@@ -85,8 +86,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
 }
 
-/// Generates and compiles a library from the definitions in `collection` and from those of the
-/// modules in [`OTHERS`].
+/// Generates types and accessors for the `CustomResourceDefinition`s in the files `collection` and
+/// in the Go modules [`OTHERS`], and compiles them as one library.
 fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signals) -> anyhow::Result<()> {
     let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
     all.write()?;
@@ -106,7 +107,7 @@ struct Package {
 }
 
 impl Package {
-    /// Writes the files of the package that are not generated.
+    /// Writes the manifest, the lock file and the handwritten source file of the package.
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)

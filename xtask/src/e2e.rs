@@ -126,8 +126,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the command that runs the tests `scheduler_cache` and `endpoint_slices`, each of which
-/// is a large controller. In `cargo test`, these tests run against the simulator.
+/// Returns the command that runs the tests `scheduler_cache` and `endpoint_slices`. Each test runs
+/// a large controller against the API server whose kubeconfig is in the environment variable
+/// [`KUBECONFIG`]. If the variable is not set, the test uses the simulator.
 fn controllers() -> Command {
     let mut command = workspace::cargo();
     command.args([

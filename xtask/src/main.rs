@@ -47,12 +47,13 @@ enum Command {
     Apiserver(apiserver::Args),
     /// Run the end-to-end tests against a real kube-apiserver
     E2e(e2e::Args),
-    /// Generate typed accessors: those of informer-factory, or with `--crd` for your own kinds
+    /// Generate Rust methods that return informers, such as `core().v1().pods()`, for Kubernetes'
+    /// own kinds or, with `--crd`, for custom resources
     Codegen(codegen::Args),
     /// Fuzz decoders, responses, tokens and selectors, for a minute by default
     Fuzz(fuzz::Args),
-    /// Generate types and accessors from public definitions, compile them, and watch the kinds of Gateway API on a real
-    /// kube-apiserver
+    /// Generate types and accessors from public custom resource definitions, compile them, and
+    /// use those of Gateway API to watch objects on a real kube-apiserver
     Definitions(definitions::Args),
     /// Build the guide as a book into target/guide, and check its links
     Guide(guide::Args),

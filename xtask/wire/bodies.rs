@@ -27,8 +27,8 @@ fn line(bytes: &[u8]) -> Option<usize> {
     Some(bytes.iter().position(|byte| *byte == b'\n')? + 1)
 }
 
-/// Returns the length of the first frame, including the four bytes before it that contain its
-/// length. Returns `None` if the frame is incomplete.
+/// Returns the length of the first frame: the four bytes that contain the length of the content,
+/// and the content. Returns `None` if the frame is incomplete.
 fn length_prefixed(bytes: &[u8]) -> Option<usize> {
     let (length, _) = bytes.split_first_chunk::<4>()?;
     let end = 4 + usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -46,14 +46,15 @@ impl Recorder {
         Self { client, folder }
     }
 
-    /// Records the response to a list of all pods in the file `list` of this encoding.
+    /// Records the response to a list of all pods, in `encoding`, in the file `list.json` or
+    /// `list.protobuf`.
     pub(crate) async fn list(&self, encoding: &Encoding) -> anyhow::Result<()> {
         let body = self.body("/api/v1/pods", encoding).await?.collect().await?.to_bytes();
         self.write(&format!("list.{}", encoding.name), &body)
     }
 
-    /// Records a streaming list of `objects` pods in the file `initial` of this encoding: a frame
-    /// for each pod, and the bookmark.
+    /// Records a streaming list of `objects` pods, in `encoding`, in the file `initial.json` or
+    /// `initial.protobuf`: an event for each pod, and the bookmark.
     pub(crate) async fn initial(&self, encoding: &Encoding, objects: usize) -> anyhow::Result<()> {
         let path = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
             &allowWatchBookmarks=true";
@@ -61,8 +62,8 @@ impl Recorder {
         self.write(&format!("initial.{}", encoding.name), &body)
     }
 
-    /// Starts a watch of pods without initial objects, and returns a task that records its next
-    /// `count` events in the file `events` of this encoding.
+    /// Starts a watch of pods, in `encoding` and without initial objects. The returned task records
+    /// the first `count` events of the watch in the file `events.json` or `events.protobuf`.
     pub(crate) async fn events(
         &self,
         encoding: &Encoding,

@@ -1,4 +1,5 @@
-//! The client with an informer of this workspace, for each storage form.
+//! A client with an informer of this workspace. The argument FORM selects how the informer stores
+//! objects, for example compressed.
 
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ struct SlimStatus {
     host_ip: Option<String>,
 }
 
-/// Runs a client with an informer of this workspace, in the storage form that the arguments of the
-/// process select. Returns only if it fails.
+/// Runs a client with an informer of this workspace. The command-line argument FORM selects how the
+/// informer stores objects, for example compressed. Returns only if the client fails.
 pub(crate) fn main() -> anyhow::Result<()> {
     let plan = Plan::from_args()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start a runtime")?;

@@ -14,8 +14,8 @@ use crate::protocol::{Plan, now};
 pub(crate) struct Meter {
     last_pass: u64,
     received: AtomicUsize,
-    /// The number of last states that handlers have not received yet. Each handler receives the last state of each
-    /// object, so this number is at first the number of objects times the number of handlers.
+    /// The number of (handler, object) pairs in which the handler has not yet received the object's
+    /// state after its last event.
     missing: AtomicUsize,
     /// The resource version and the time of each event of the first handler; `None` if times are
     /// not recorded.
@@ -34,8 +34,8 @@ impl Meter {
         }
     }
 
-    /// Counts an event that the handler with the number `handler` has received. `version` is the
-    /// resource version of the object.
+    /// Counts an event that the handler with the number `handler` has received. `version`, the
+    /// resource version of the object, shows whether this is the object's last event.
     pub(crate) fn observe(&self, handler: usize, version: u64) {
         self.received.fetch_add(1, Ordering::Relaxed);
         if let Some(times) = self.times.as_ref().filter(|_| handler == 0)
@@ -55,9 +55,9 @@ impl Meter {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Writes the recorded times to the file `times` of the plan, each as two numbers of eight
-    /// bytes in little-endian order: resource version and nanoseconds. Does nothing if times are
-    /// not recorded.
+    /// Writes to the file `plan.times`, for each event that the first handler has received, the
+    /// resource version and the time in nanoseconds, as little-endian numbers of eight bytes. Does
+    /// nothing if `plan.times` is `None`.
     pub(crate) fn write_times(&self, plan: &Plan) -> anyhow::Result<()> {
         let (Some(times), Some(path)) = (&self.times, &plan.times) else {
             return Ok(());

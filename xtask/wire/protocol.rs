@@ -16,8 +16,8 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct Plan {
     /// The URL of the server.
     pub(crate) server: String,
-    /// The form in which the client stores objects: the value of the field `argument` in one of the
-    /// clients in `xtask/src/bench/wire/forms.rs`.
+    /// How the client stores objects, for example `decoded` or `compressed`. The supported
+    /// values differ between the client programs.
     pub(crate) form: String,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
@@ -32,7 +32,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Reads the arguments `SERVER FORM MODE OBJECTS HANDLERS LAST_PASS [TIMES]`.
+    /// Reads the program's arguments, which are the fields of [`Plan`] in their order:
+    /// `SERVER FORM MODE OBJECTS HANDLERS LAST_PASS [TIMES]`.
     pub(crate) fn from_args() -> anyhow::Result<Self> {
         let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
         let mut next = |name: &str| args.next().with_context(|| format!("the argument {name} is missing"));

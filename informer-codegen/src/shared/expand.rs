@@ -50,8 +50,9 @@ pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns the code of the types of the group and of its versions, with their accessor methods.
-/// `front` is the path of the crate informer-factory in the generated code.
+/// Generates the types that lead from a factory to the informers of a group: one type for the
+/// group, with a method for each version, and one type for each version, with a method for each
+/// kind. `front` is the path of the crate informer-factory in the generated code.
 pub fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
     let Group { type_name, title, versions, .. } = group;
     let doc = doc(&[format!("The informers of {title}, by version.")]);
@@ -123,9 +124,9 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Groups the items by their condition on Kubernetes versions ([`Gate`]), and returns one `impl`
-/// for each group, inside the macros of its condition. `outer` is the condition of the surrounding
-/// code. An `impl` with the same condition as the surrounding code gets no macros of its own.
+/// Returns one `impl` block for each distinct [`Gate`] (a condition on the Kubernetes version) of
+/// `items`, which are API versions or kinds. The `k8s_if_*` macros of the gate enclose the block. A
+/// block with the gate `outer` gets no macros, because the surrounding code already has them.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

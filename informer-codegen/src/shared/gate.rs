@@ -11,9 +11,10 @@ use crate::shared::names::ident;
 /// first. Without macros, the code exists in all versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
-    /// The names of the `k8s_if_*` macros, without `!`.
+    /// The names of the macros that surround the code, such as `k8s_if_ge_1_36`.
     pub macros: Vec<Ident>,
-    /// The condition in words, for documentation; `None` if there is no condition.
+    /// The Kubernetes versions that satisfy the condition, in words, such as "`v1_36` and later".
+    /// `None` if all versions do.
     pub title: Option<String>,
 }
 

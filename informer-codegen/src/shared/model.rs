@@ -1,4 +1,5 @@
-//! Groups, versions and kinds with the names of their accessors.
+//! API groups, versions and kinds, with the names of the methods that are generated for them, such
+//! as in `factory.core().v1().pods()`.
 
 use std::collections::BTreeSet;
 
@@ -7,40 +8,44 @@ use proc_macro2::{Ident, TokenStream};
 
 use crate::shared::gate::Gate;
 
-/// An API group, with the names of its generated accessor method and type.
+/// An API group, with the names of the factory's method for the group and of the type that the
+/// method returns.
 #[derive(Debug)]
 pub struct Group {
-    /// The name of the accessor, for example `core`.
+    /// The name of the factory's method for the group, such as `core` in
+    /// `factory.core().v1().pods()`.
     pub accessor: Ident,
-    /// The name of the generated type that the accessor returns, for example `Core`.
+    /// The name of the generated type that the method `accessor` returns, for example `Core`.
     pub type_name: Ident,
     /// The name of the group in documentation, such as "the group `apps`".
     pub title: String,
     /// The Kubernetes versions that have the group.
     pub gate: Gate,
-    /// The versions of the group, sorted by accessor.
+    /// The versions of the group, sorted by the name of the accessor method.
     pub versions: Vec<Version>,
 }
 
-/// A version of an API group, with the names of its generated accessor method and type.
+/// A version of an API group, with the names of the method for the version and of the type that the
+/// method returns.
 #[derive(Debug)]
 pub struct Version {
-    /// The name of the accessor, for example `v1`.
+    /// The name of the method for the version, such as `v1` in `factory.core().v1().pods()`.
     pub accessor: Ident,
-    /// The name of the generated type that the accessor returns, for example `CoreV1`.
+    /// The name of the generated type that the method `accessor` returns, for example `CoreV1`.
     pub type_name: Ident,
     /// The `apiVersion`, for example `apps/v1`.
     pub api_version: String,
     /// The Kubernetes versions that have this version of the group.
     pub gate: Gate,
-    /// The kinds of the version, sorted by accessor.
+    /// The kinds of the version, sorted by the name of the accessor method.
     pub kinds: Vec<Kind>,
 }
 
 /// A kind in a version of an API group, with the name of its generated accessor method.
 #[derive(Debug)]
 pub struct Kind {
-    /// The name of the accessor, for example `config_maps`.
+    /// The name of the method that returns the kind's informer, such as `pods` in
+    /// `factory.core().v1().pods()`.
     pub accessor: Ident,
     /// The Rust type, for example `k8s_openapi::api::core::v1::ConfigMap`.
     pub path: TokenStream,

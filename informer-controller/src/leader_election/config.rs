@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// The maximum jitter of a candidate's wait, as a share of the retry period. client-go:
-/// `JitterFactor`.
+/// The maximum random time that is added to a candidate's wait of one retry period, as a multiple
+/// of the retry period. client-go: `JitterFactor`.
 pub(super) const JITTER_FACTOR: f64 = 1.2;
 
 /// The lease of an election, the candidate's identity and the timing.
@@ -48,8 +48,8 @@ impl LeaderElectionConfig {
 
     /// Sets the holder identity that is written into the lease. Default: see [`new`](Self::new).
     ///
-    /// The identity is only informative. Two processes with the same identity never lead at the
-    /// same time, but users cannot distinguish them.
+    /// The identity only shows users which process leads. Even two processes with the same identity
+    /// never lead at the same time.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self
@@ -67,9 +67,10 @@ impl LeaderElectionConfig {
     /// Sets how long a leader works without a renewal of its lease before it cancels the work.
     /// Default: 10 s. The time counts from the start of the last request that renewed the lease.
     ///
-    /// After the cancellation, the work has half of the lease's remaining time (2.5 s by default)
-    /// to end; then it is dropped. The other half allows for clocks of different speeds: by
-    /// default, the fastest clock can run 1.2 times as fast as the slowest.
+    /// After the cancellation, the work has half of the time between this deadline and the
+    /// [lease duration](Self::lease_duration) to end: 2.5 s by default. Then the work is dropped.
+    /// The other half allows for clocks of different speeds: by default, the fastest clock can run
+    /// 1.2 times as fast as the slowest.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
@@ -91,8 +92,9 @@ impl LeaderElectionConfig {
         self.renew_deadline / 2
     }
 
-    /// Returns the duration after which the leader's work is dropped. The duration counts from the
-    /// start of the last request that acquired or renewed the lease.
+    /// Returns how long the leader's work can run without a renewal of the lease before the work is
+    /// dropped. The time counts from the start of the last request that acquired or renewed the
+    /// lease.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }

@@ -32,7 +32,7 @@ pub(super) enum Request {
 /// The result of a [`Request`].
 #[derive(Debug, Clone)]
 pub(super) enum Response {
-    /// The current lease.
+    /// The request succeeded. Contains the lease that the request has read or written.
     Lease(Box<Lease>),
     /// The lease does not exist. Only for [`Request::Get`].
     NotFound,

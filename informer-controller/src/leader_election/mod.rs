@@ -269,8 +269,8 @@ impl LeaderElector {
         }
     }
 
-    /// Sends a request about the lease. Also returns the problem if the request failed. A missing
-    /// lease and a conflict do not count as failures.
+    /// Sends a request about the lease. Returns the response. If the response is
+    /// [`Response::Failed`], also returns the problem.
     async fn send(&self, request: &Request) -> (Response, Option<ElectionProblem>) {
         let params = PostParams::default();
         let response = async {

@@ -30,7 +30,8 @@ impl Claim {
         })
     }
 
-    /// Returns a new lease with this claim.
+    /// Returns a new lease for this term of leadership. The lease has the claim's holder, acquire
+    /// time and number of transitions.
     pub(super) fn create(&self, namespace: &str, name: &str, duration: Duration, date: Timestamp) -> Lease {
         let metadata = ObjectMeta {
             namespace: Some(namespace.to_owned()),
@@ -40,8 +41,8 @@ impl Claim {
         self.write(Lease { metadata, spec: None }, duration, date)
     }
 
-    /// Writes the claim, the lease duration and a new renew time into the lease. Other fields stay
-    /// unchanged.
+    /// Writes the claim's holder, acquire time and number of transitions, the lease duration and a
+    /// new renew time into the lease. Other fields stay unchanged.
     pub(super) fn write(&self, mut lease: Lease, duration: Duration, date: Timestamp) -> Lease {
         let spec = lease.spec.get_or_insert_default();
         let renewed = distinct_date(spec.renew_time.as_ref(), date);

@@ -68,9 +68,9 @@ impl ElectionStatus {
         self.state.borrow().problem.clone()
     }
 
-    /// Waits until the leader, [`is_leading`](Self::is_leading) or the problem has changed since
-    /// the last call. Returns `false` at once if there is no such change and the elector has been
-    /// dropped.
+    /// Waits until the result of [`leader`](Self::leader), [`is_leading`](Self::is_leading) or
+    /// [`problem`](Self::problem) has changed since the last call. Returns `false` if nothing has
+    /// changed and the elector has been dropped.
     ///
     /// Several changes between two calls count as one.
     ///

@@ -1,4 +1,5 @@
-//! [`ParkedKey`] and [`FailedKey`]: single keys of a controller, for tools that show its state.
+//! [`ParkedKey`], a key that waits for a cache, and [`FailedKey`], a key whose last reconcile call
+//! failed. Tools that show the state of a controller list these keys.
 
 use std::collections::HashMap;
 
@@ -37,10 +38,10 @@ pub struct FailedKey {
     pub retry_at: Instant,
 }
 
-/// The parked keys of a controller, which wait for a cache, and the failed keys, whose last
-/// reconcile call failed. At most [`MAX_KEYS`] of each are recorded. If there are more failed keys,
-/// a new one replaces the key that failed the longest time ago. If there are more parked keys, a
-/// new one is not recorded.
+/// The parked keys of a controller, which wait for data in a cache, and the failed keys, whose most
+/// recent reconcile call failed. At most [`MAX_KEYS`] of each are recorded. If there are more
+/// failed keys, a new one replaces the key that failed the longest time ago. If there are more
+/// parked keys, a new one is not recorded.
 #[derive(Debug, Default)]
 pub(super) struct KeyLog {
     parked: HashMap<String, Instant>,
@@ -85,7 +86,8 @@ impl KeyLog {
         self.failed.remove(key);
     }
 
-    /// Returns the parked keys, the longest parked first.
+    /// Returns the recorded parked keys, which wait for data in a cache. The key that has waited
+    /// longest is the first.
     pub(super) fn parked(&self) -> Vec<ParkedKey> {
         let keys = self.parked.iter().map(|(key, since)| ParkedKey { key: key.clone(), since: *since });
         let mut keys: Vec<_> = keys.collect();

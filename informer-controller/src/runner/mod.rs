@@ -74,15 +74,17 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// - Two workers never process the same key at once. After the last change that queues a key, the
 ///   key is reconciled at least once more.
-/// - Workers start when all informers are synced. If an informer
-///   [adds](SharedIndexInformer::add_namespace) a namespace later, or has no permission there, the
-///   keys of that namespace wait until the informer has listed it. If that takes longer than the
+/// - Workers start when all informers are synced. An informer of several namespaces can be synced
+///   although the server refuses one of them, and namespaces can be
+///   [added](SharedIndexInformer::add_namespace) later. The keys of such a namespace wait until the
+///   informer has listed the namespace. If that takes longer than the
 ///   [sync timeout](Self::sync_timeout), a warning names the namespace. If the informer stops
 ///   before it has listed the namespace, the keys are dropped.
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
-///   informers is dropped without a call: its object would look deleted. While only some informers
-///   have removed the namespace, the key is parked: it waits without occupying a worker. After a
-///   removal during a call, [`ReconcileRequest::is_namespace_watched`] returns `false`.
+///   informers is dropped without a call, because a call would treat its object as deleted. While
+///   only some informers have removed the namespace, the key is parked: it waits without occupying
+///   a worker. After a removal during a call, [`ReconcileRequest::is_namespace_watched`] returns
+///   `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked until the caches have the
@@ -174,8 +176,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Sets how long [`run`](Self::run) waits until all informers are synced. Default: two minutes,
     /// as in controller-runtime.
     ///
-    /// A warning names a namespace if its keys wait for as long as this, because a cache has not
-    /// listed the namespace or no longer watches it.
+    /// The limit also applies while the controller runs. A key is not reconciled while a cache has
+    /// not listed the key's namespace, or no longer watches it. If a key waits for longer than the
+    /// limit, a warning names its namespace.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;

@@ -10,14 +10,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Logs each namespace whose keys are parked for longer than the deadline. A parked key waits for a
-/// cache without occupying a worker.
+/// Logs each namespace with a key that waits for longer than `deadline`, because a cache has not
+/// listed the namespace or no longer watches it.
 pub(super) struct Overdue {
     controller: String,
-    /// The time after which a namespace with parked keys is logged, and the minimum time between
-    /// two log lines for the same namespace.
+    /// How long a key may wait for a cache before a warning names its namespace. Also the minimum
+    /// time between two warnings about the same namespace.
     pub(super) deadline: Duration,
-    /// The time of the last log line of each namespace.
+    /// For each namespace, the time of the last warning about it.
     logged: Mutex<HashMap<String, Instant>>,
 }
 
@@ -46,9 +46,9 @@ impl Overdue {
         }
     }
 
-    /// Returns whether `report` must log the namespace now: the namespace was never logged, or its
-    /// last log line is at least `self.deadline` old. If so, stores the current time as the time of
-    /// the last log line.
+    /// Returns whether `report` must log a warning about the namespace now: there was none, or the
+    /// last one is at least `self.deadline` old. If so, stores the current time as the time of the
+    /// last warning.
     fn should_log(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);

@@ -24,7 +24,7 @@ pub(super) struct ParkingLot<T> {
 }
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
-    /// Parks the keys that workers send, and queues each key again when the caches are ready for
+    /// Holds the keys that workers send, and queues each key again when the caches are ready for
     /// it. Returns when all senders are dropped.
     pub(super) async fn run(mut self) {
         let mut waits = FuturesUnordered::new();
@@ -37,6 +37,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
                     if self.park(key.clone(), priority) {
                         let readiness = self.readiness.clone();
                         waits.push(async move {
+                            // This can include reads from an overloaded server. No worker waits for
+                            // them.
                             let in_time = readiness.ready(&key).await;
                             (key, in_time)
                         });
@@ -46,8 +48,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
         }
     }
 
-    /// Parks the key, or raises the priority of a parked key. Returns `true` if the key was not
-    /// parked before.
+    /// Adds a key to the keys that [`run`](Self::run) queues again when the caches are ready for
+    /// them. A key that waits already keeps the higher of both priorities. Returns `true` if the
+    /// key did not wait before.
     fn park(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
         if before.is_none() {

@@ -6,7 +6,7 @@
 //! - A cache has possibly not received a write that the controller made for the key.
 //! - A cache has not listed the key's namespace. The namespace was added after the workers had
 //!   started, or the server forbids listing it. A reconcile function would treat the unlisted
-//!   objects as missing, even after the informer has stopped.
+//!   objects as missing.
 //! - A cache no longer watches the namespace, but another cache does. A reconcile function would
 //!   treat the objects that left the cache as deleted.
 
@@ -45,26 +45,27 @@ pub(super) struct Readiness<T> {
 enum Coverage {
     /// All caches that watch the namespace have listed it.
     Complete,
-    /// A cache has not listed the namespace yet, or no longer watches it while other caches do.
+    /// A cache has not listed the namespace yet. Or a cache no longer watches the namespace, but
+    /// another cache still watches it.
     Partial {
-        /// The position in `Readiness::caches` of a cache that has not listed the namespace, or no
-        /// longer watches it.
+        /// The position of the cache in `Readiness::caches`: a cache that has not listed the
+        /// namespace, or if all have listed it, one that no longer watches it.
         cache: usize,
         /// If `cache` has not listed the namespace: a completion that is set when `cache` has
         /// listed it. If `cache` no longer watches the namespace: a completion that is set when
         /// `cache` watches it again.
         complete: Completion,
-        /// Empty if `cache` has not listed the namespace. If `cache` no longer watches it: one
-        /// token for each cache that queues keys and still watches the namespace. A token is
-        /// cancelled when its cache stops watching the namespace.
+        /// If `cache` no longer watches the namespace: a token for each other cache that adds keys
+        /// to the queue and still watches the namespace. The token is cancelled when that cache
+        /// stops watching the namespace. Empty if `cache` has not listed the namespace.
         other_watches: Vec<CancellationToken>,
     },
     /// Keys of the namespace are dropped, for one of these reasons:
     ///
-    /// - All caches that queue keys and watched the namespace have stopped watching it.
-    /// - One cache that queues keys has stopped watching the namespace, and can't watch it again
-    ///   because the cache's informer has stopped.
-    /// - The informer of a cache has stopped before it had listed the namespace.
+    /// - All caches that add keys to the queue and watched the namespace have stopped watching it.
+    /// - One of these caches has stopped watching the namespace, and its informer has stopped. A
+    ///   wait until the cache watches the namespace again would never end.
+    /// - The informer of any cache has stopped before it had listed the namespace.
     Released,
 }
 
@@ -132,8 +133,9 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until the caches are ready for the key, or no longer watch its namespace. Returns
-    /// `false` if a cache did not receive the program's own writes for the key in time.
+    /// Waits until the caches have listed the key's namespace and have the controller's writes for
+    /// the key, or until the key must be dropped. Returns `false` if the deadline of a write ended
+    /// the wait, and `true` otherwise.
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {
@@ -185,8 +187,9 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until `complete` is set or cancelled, or a token in `other_watches` is cancelled. The
-/// arguments are the fields of a [`Coverage::Partial`], which is then outdated.
+/// Waits until a cache has possibly listed a namespace, or started or stopped watching it: until
+/// `complete` is set or cancelled, or a token in `other_watches` is cancelled. The arguments are
+/// fields of a [`Coverage::Partial`].
 async fn change(complete: &Completion, other_watches: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = other_watches.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {

@@ -35,8 +35,8 @@ impl<T> ReconcileRequest<T> {
 
     /// Returns `true` unless the key's namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace) from one of the
-    /// controller's caches, before or during this reconcile call. A namespace that was added again
-    /// before the call counts as not removed.
+    /// controller's caches. A removal does not count if the namespace was added again before this
+    /// reconcile call began.
     ///
     /// If the result is `false`, an object that a cache lacks possibly still exists on the server,
     /// because all objects of the namespace have left the cache. So call this method before a

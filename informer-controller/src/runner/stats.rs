@@ -167,8 +167,8 @@ impl RunnerMonitor {
         state.keys.forget_parked();
     }
 
-    /// Stores the last failure of `key`, for a list of failed keys. The reconcile call returned an
-    /// error, timed out or panicked.
+    /// Records for [`failed_keys`](Self::failed_keys) that a reconcile call for `key` returned an
+    /// error, timed out or panicked. `failures` is the number of consecutive failed calls.
     pub(super) fn fail(&self, key: &impl fmt::Debug, failure: &str, failures: u32) {
         let (key, failure, at) = (format!("{key:?}"), failure.to_owned(), Instant::now());
         self.state.lock().keys.fail(FailedKey { key, failure, failures, at, retry_at: at });

@@ -76,8 +76,8 @@ where
         }
     }
 
-    /// Drops a key whose namespace is no longer watched, or was not listed before an informer
-    /// stopped.
+    /// Drops a key without a reconcile call, because its namespace is no longer watched, or because
+    /// an informer has stopped before it had listed the namespace.
     fn drop_released(&self, item: Item<T>) {
         tracing::debug!(
             controller = self.queue.name(),

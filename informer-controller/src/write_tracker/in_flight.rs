@@ -12,21 +12,20 @@ use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
 
 /// A guard for a write whose request has no response yet. Report the outcome when the response
-/// arrives. If the guard is dropped without a report, the outcome is unknown.
+/// arrives. Drop the guard after an error without a response, and after a successful deletion.
 ///
-/// The server has possibly applied a write with an unknown outcome, or can still apply it. So the
-/// key waits until the deadline, which counts from the drop of the guard. Drop the guard after an
-/// error without a response.
+/// After a drop without a report, the server has possibly applied the write, or can still apply it.
+/// So the key for which the write was recorded is not [ready](KeyWrites::is_ready) until the
+/// tracker's [deadline](crate::WriteTracker::with_deadline), which counts from the drop.
 ///
-/// Also drop a guard from [`begin_deletion`](KeyWrites::begin_deletion) after a successful
-/// deletion: the key then waits until the store no longer has the object, or has it with a deletion
-/// timestamp, or until the deadline.
+/// If the dropped guard is from [`begin_deletion`](KeyWrites::begin_deletion), the key is ready
+/// before the deadline when the store no longer has the object, or has it with a deletion
+/// timestamp.
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The id of the write, and the [`Condition`] that ends the wait of the key for this write.
-    /// `None` if the informer will never receive the write, or after the outcome of the request was
-    /// reported.
+    /// The id of the write, and the [`Condition`] under which the cache has it. `None` if the
+    /// informer will never receive the write, or if a method of this guard has reported the outcome.
     condition: Option<(u64, Condition)>,
     outcome_known: CancellationToken,
 }
@@ -58,9 +57,9 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed with an unknown outcome. If there is a [`Settlement`],
-    /// [`KeyWrites::ready`] uses it to read the object from the server, and the key waits until the
-    /// cache has the state that was read. If there is none, the key waits until the deadline.
+    /// Reports a failed request that the server has possibly applied. [`KeyWrites::ready`] then
+    /// uses the [`Settlement`] to read the object from the server, and the key is not ready until
+    /// the cache has the state that was read. With `None`, this is the same as dropping the guard.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

@@ -182,11 +182,12 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
             let (watermarks, version) =
                 (writes::watermark_for(informer, object.meta()), object.resource_version().clone());
             let is_over = is_over.clone();
-            let is_known = Arc::new(move || {
+            let shows_deletion = Arc::new(move || {
                 let cached = indexer.get(object.key()).filter(|cached| cached.uid() == object.uid());
                 cached.is_none_or(|cached| cached.meta().deletion_timestamp.is_some())
             });
-            self.tracker.add(&self.key, Condition::Deletion { watermarks, version, is_known, is_over })
+            let condition = Condition::Deletion { watermarks, version, shows_deletion, is_over };
+            self.tracker.add(&self.key, condition)
         });
         WriteInFlight::new(self.clone(), condition, is_over)
     }
@@ -200,8 +201,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Waits until the caches have all writes for the key, including writes that are recorded
-    /// during the wait. Returns `false` if the deadline of a write ended the wait: a cache can
-    /// still lack this write.
+    /// during the wait. The wait for each write ends at its deadline at the latest. Returns `false`
+    /// if a deadline ended the wait for a write: a cache can still lack this write.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -239,8 +240,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Forgets all recorded writes for the key, so that the key no longer waits for them. Call this
-    /// if the key will not be reconciled any more. A request in flight is recorded again when it
-    /// ends, unless the server rejects it.
+    /// if the key will not be reconciled any more, after its last request has ended: a request in
+    /// flight is recorded again when it ends, unless the server rejects it.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);

@@ -3,13 +3,13 @@
 //! A cache is always a little late. If a controller creates a child and is called again before the
 //! cache has this child, the controller creates another one. If a controller writes a status based
 //! on an old version, the write gets a conflict. KEP-5647 solves this inside Kubernetes: before a
-//! key is reconciled again, the cache must have the last write for it. client-go has no
+//! key is reconciled again, the cache must have the last write for the key. client-go has no
 //! counterpart; the expectations of the `ReplicaSet` controller count events and don't compare
 //! versions.
 //!
 //! A write without a response was possibly applied. If the object of the write is known, the
-//! tracker reads it from the server to determine the outcome. Otherwise the write counts as applied
-//! until its deadline.
+//! tracker reads it from the server to determine the outcome. Otherwise the key is not reconciled
+//! until the [deadline](WriteTracker::with_deadline) of the write.
 //!
 //! The tracker has one lock. While it is held, no user code is called except `Hash`, `Eq`, `Clone`
 //! and `Drop` of keys.
@@ -38,8 +38,8 @@ pub use key_writes::KeyWrites;
 /// The writes of a controller that its caches have not received yet, by key. A clone is another
 /// handle to the same tracker.
 ///
-/// A write that is recorded [for a key](Self::of) delays that key until the cache has the write. A
-/// [`ControllerRunner`](crate::ControllerRunner) has a tracker and
+/// After a write is recorded [for a key](Self::of), that key is not [ready](KeyWrites::is_ready)
+/// until the cache has the write. A [`ControllerRunner`](crate::ControllerRunner) has a tracker and
 /// [passes it](crate::ReconcileRequest::writes) to each call. Other code that reads a cache after a
 /// write can use a tracker directly:
 ///
@@ -63,7 +63,7 @@ pub use key_writes::KeyWrites;
 /// }
 /// ```
 ///
-/// A write stops delaying its key
+/// A key no longer waits for a write
 ///
 /// - when the store has the written version or a later one;
 /// - when a deleted object, identified by its UID, has left the store or has a deletion timestamp
@@ -77,9 +77,9 @@ pub use key_writes::KeyWrites;
 ///   unknown outcome whose object is not known. Another example is a write to an object that the
 ///   informer does not receive because of its field selector.
 ///
-/// A write delays only the key for which it is recorded. If a write concerns several keys, record
-/// it for each of these keys. A deletion of a collection can't be tracked: delete the objects one
-/// by one.
+/// Only the key for which a write is recorded waits for the write. If a write concerns several
+/// keys, record it for each of these keys. A deletion of a collection can't be tracked: delete the
+/// objects one by one.
 #[doc(alias = "ConsistencyStore")]
 #[doc(alias = "expectations")]
 pub struct WriteTracker<T> {
@@ -100,8 +100,8 @@ struct Keys<T> {
     sweep_at: usize,
 }
 
-/// Removed writes. They are dropped without the lock, because they can hold the last reference to a
-/// store.
+/// The removed records of writes. They are dropped while the tracker's lock is not held: a record
+/// can hold the last reference to a store, and the drop of its objects can run user code.
 type Garbage = Vec<Arc<Pending>>;
 
 /// The tracker removes the expired writes of all keys only if at least this many keys have writes.
@@ -111,7 +111,8 @@ const MIN_KEYS_TO_SWEEP: usize = 1_024;
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<T: Hash + Eq + Clone> WriteTracker<T> {
-    /// The default deadline, after which a write no longer delays its key: ten seconds.
+    /// The default [deadline](Self::with_deadline), after which a key no longer waits for a write:
+    /// ten seconds.
     pub const DEADLINE: Duration = Duration::from_secs(10);
 
     /// Returns a tracker with the [default deadline](Self::DEADLINE).
@@ -120,12 +121,15 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self::with_deadline(Self::DEADLINE)
     }
 
-    /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from
-    /// the start of the request. It starts again with the response or the failure of the request,
-    /// and when [`KeyWrites::ready`] has read the object from the server.
+    /// Returns a tracker with this deadline. After a write is recorded [for a key](Self::of), the
+    /// key is not [ready](KeyWrites::is_ready) until the caches have the write or the deadline is
+    /// over. Until then, a controller does not reconcile the key.
     ///
-    /// The deadline should be longer than the lag of the caches when the server is busy. After a
-    /// cancelled request, the key waits for the whole deadline.
+    /// The deadline counts from the start of the write's request, and starts again when the request
+    /// ends or is cancelled. If the outcome is unknown, the deadline also starts again when
+    /// [`KeyWrites::ready`] has read the object from the server. It should be longer than the lag
+    /// of the caches when the server is busy. After a cancelled request, except a deletion, the key
+    /// waits for the whole deadline.
     #[must_use]
     pub fn with_deadline(deadline: Duration) -> Self {
         let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: MIN_KEYS_TO_SWEEP };
@@ -160,8 +164,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Adds a write for which the key waits until `condition` is met. Returns the id of the write,
-    /// and `condition` unchanged.
+    /// Records a write for `key`. The key is not [ready](KeyWrites::is_ready) until `condition` is
+    /// met or the deadline is over. Returns the id of the write, and `condition` unchanged.
     fn add(&self, key: &T, condition: Condition) -> (u64, Condition) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -174,8 +178,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, condition)
     }
 
-    /// Adds a version that a store must reach before the key is ready. For each key and store, only
-    /// the latest version is kept.
+    /// Makes [`KeyWrites::ready`] for the key wait until a store has reached `version`. Of several
+    /// versions for the same key and store, only the latest is kept.
     fn add_version(&self, key: &T, watermarks: Watermarks, version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -215,8 +219,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Ends the wait for the outcome of a write, after its object was read from the server.
-    /// `condition` is met when the cache has the state that was read; `None` if there is nothing to
-    /// wait for. The key now waits until the cache meets the condition.
+    /// `condition` is met when the cache has the state that was read; `None` if the key need not
+    /// wait for the cache. The key now waits until the cache meets the condition.
     fn settle(&self, key: &T, id: u64, condition: Option<Condition>) {
         // The condition is added before the write is removed, so that the key waits without a gap.
         if let Some(condition) = condition {
@@ -225,9 +229,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(self.remove(key, id));
     }
 
-    /// Removes the key's writes that the caches have or whose deadline is over. Returns the
-    /// remaining writes, and whether the deadline of another write was over before the caches had
-    /// the write.
+    /// Removes each write for the key whose condition is met, or whose deadline is over. Returns
+    /// the remaining writes, and whether the deadline of any write was over before its condition
+    /// was met.
     fn unmet(&self, key: &T) -> (Vec<Arc<Pending>>, bool) {
         let all = self.shared.keys.lock().pending.get(key).cloned().unwrap_or_default();
         // I8: stores are read without a lock.

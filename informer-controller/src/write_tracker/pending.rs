@@ -19,14 +19,14 @@ use informer_factory::SharedIndexInformer;
 /// has stopped or no longer watches the namespace.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks, and the condition that ends the wait for it. The condition
-/// and the deadline never change: a new `Pending` replaces the old one.
+/// A write that a cache possibly lacks, with the condition and the deadline that end the wait for
+/// the write. To change the condition or the deadline, the tracker replaces the whole `Pending`.
 pub(super) struct Pending {
     pub(super) id: u64,
     /// The time at which the key stops waiting for this write.
     pub(super) until: Instant,
     pub(super) condition: Condition,
-    /// Whether a call has found that the deadline is over.
+    /// Whether [`expire`](Self::expire) has found that the time `until` has passed.
     is_expired: AtomicBool,
 }
 
@@ -55,32 +55,32 @@ impl Pending {
     }
 }
 
-/// The condition that a cache must meet, so that a key no longer waits for a write.
+/// The condition that ends a key's wait for a write. A condition on a cache is also met when the
+/// informer has stopped or no longer watches the namespace.
 #[derive(Clone)]
 pub(super) enum Condition {
     /// The cache has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// The cache lacks the object, or has reached this version. This condition is for an object
-    /// that is outside the selector or missing on the server. The absence is enough, because the
-    /// informer receives no further event for the object after its deletion. The cache would reach
-    /// the version only with an event of another object or a bookmark.
+    /// The cache lacks the object, or has reached `version`. At this version, the object was
+    /// outside the informer's selector, or the server lacked the object.
     Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
-    /// The cache has received a deletion, which means that both are true:
-    /// - The cache has reached `version`, the version of the object before the deletion.
-    /// - The cache lacks the object, or has it with a deletion timestamp. `is_known` checks this.
-    ///
-    /// The wait also ends when `is_over` is cancelled: the server has rejected the deletion, or
-    /// another condition has replaced this one.
+    /// For a request to delete an object. One of these is true:
+    /// - The cache has reached `version`, which the object had before the request, and
+    ///   `shows_deletion` returns `true`: the cache lacks the object, or has it with a deletion
+    ///   timestamp.
+    /// - `is_over` is cancelled: the server has rejected the request, or another condition has
+    ///   replaced this one.
     Deletion {
         watermarks: Watermarks,
         version: ResourceVersion,
-        is_known: StoreCheck,
+        shows_deletion: StoreCheck,
         is_over: CancellationToken,
     },
     /// The request is in flight, or its outcome is unknown, so no state of the cache meets this
     /// condition. It is met when the token is cancelled, because the outcome was reported.
     InFlight(CancellationToken),
-    /// The request has failed with an unknown outcome, which a read of the object determines.
+    /// The request has failed, and the server has possibly applied it. Never met:
+    /// [`KeyWrites::ready`](super::KeyWrites::ready) reads the object, and replaces this condition.
     Outcome(Settlement),
 }
 
@@ -112,8 +112,9 @@ impl Condition {
         }
     }
 
-    /// Returns the condition that is met when the cache lacks `object`, or has reached `version`,
-    /// at which the server lacked the object. Returns `None` if the cache lacks the object already.
+    /// Returns the condition to wait for if the server lacked `object` at `version`: the cache
+    /// lacks the object, or has reached this version. Returns `None` if the cache lacks the object
+    /// already, so that no wait is needed.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -142,22 +143,22 @@ impl Condition {
                 is_stopped(watermarks) || watermarks.borrow().is_at_least(version)
             }
             Self::Leaving { watermarks, version, is_absent } => {
+                // The version alone is not enough: after the object has left the cache, only an
+                // event of another object or a bookmark raises the watermark.
                 is_stopped(watermarks) || watermarks.borrow().is_at_least(version) || is_absent()
             }
-            Self::Deletion { watermarks, version, is_known, is_over } => {
+            Self::Deletion { watermarks, version, shows_deletion, is_over } => {
                 is_over.is_cancelled()
                     || is_stopped(watermarks)
-                    || has_reached(watermarks, version) && is_known()
+                    || has_reached(watermarks, version) && shows_deletion()
             }
             Self::InFlight(outcome_known) => outcome_known.is_cancelled(),
             Self::Outcome(_) => false,
         }
     }
 
-    /// Waits until the condition is met. The wait for a condition on a cache also ends when the
-    /// informer stops or no longer watches the namespace. Never returns for
-    /// [`Outcome`](Self::Outcome), because the caller must read the object from the server to
-    /// replace this condition.
+    /// Waits until the condition is met. Do not call this for an [`Outcome`](Self::Outcome), which
+    /// is never met: read the object of the write from the server instead.
     pub(super) async fn wait_until_met(&self) {
         match self {
             Self::Version { watermarks, .. } | Self::Leaving { watermarks, .. } => {

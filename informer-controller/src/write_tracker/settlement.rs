@@ -2,8 +2,8 @@
 //! unknown outcome.
 //!
 //! The key of the write then waits until the cache has the state that was read, whether or not the
-//! write was applied. `KeyWrites::ready` reads the object. The runner calls `ready` only for keys
-//! that wait without occupying a worker, so no worker waits for an overloaded server.
+//! write was applied. `KeyWrites::ready` reads the object. No worker of a controller waits for this
+//! read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A function that reads an object from the server. Returns the condition that is met when the
-/// cache has the state that was read; `None` if there is nothing to wait for.
+/// A function that reads an object from the server. Returns the [`Condition`] that the cache meets
+/// once it has the state that was read; `None` if the key need not wait for the cache.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
 /// Determines the outcome of a write by reading its object from the server.
@@ -34,9 +34,9 @@ type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchEr
 pub(super) struct Settlement(Arc<Read>);
 
 impl Settlement {
-    /// Returns a [`Settlement`] for a write to `object`. No request is sent until
-    /// [`settle`](Self::settle) is called. Returns `None` if the informer cannot read single
-    /// objects, or does not watch the object's namespace.
+    /// Returns a `Settlement` for a write to `object` with an unknown outcome. Its method
+    /// [`settle`](Self::settle) reads `object` from the server. Returns `None` if the informer
+    /// cannot read single objects, or does not watch the object's namespace.
     pub(super) fn of<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -59,8 +59,8 @@ impl Settlement {
     }
 
     /// Reads the object from the server, and repeats the read until it succeeds. Returns the
-    /// condition that is met when the cache has the state that was read; `None` if there is nothing
-    /// to wait for.
+    /// [`Condition`] that the cache meets once it has the state that was read. Returns `None` if
+    /// the key need not wait, for example because the server and the cache lack the object.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let mut wait = MIN_WAIT;
         loop {

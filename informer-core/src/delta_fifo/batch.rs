@@ -142,10 +142,11 @@ impl<K: 'static> Batch<K> {
     }
 
     /// Returns the watermark: the resource version that the consumer has reached after processing
-    /// this batch. `None` if the watermark has not changed, or if changes are still queued,
-    /// including items that this batch has requeued.
+    /// this batch. `None` if the watermark has not changed, if this batch left changes in the
+    /// queue, or if an item of this batch has been requeued.
     ///
-    /// A list without a resource version replaces an earlier watermark with the empty version.
+    /// An empty version means that the version is unknown, for example after a list without a
+    /// resource version.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref()

@@ -28,7 +28,8 @@ impl<K> Unprocessed<K> {
         Self { newest: Vec::new(), by_key: HashMap::default() }
     }
 
-    /// Adds a change that is newer than the earlier changes of its key.
+    /// Adds a change, which replaces the earlier change of its key. The caller adds older changes
+    /// first.
     fn add(&mut self, delta: Delta<K>) {
         // A resync is queued only for a key without other changes, so the object in the consumer's
         // store is the newest state.
@@ -86,12 +87,12 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
+    /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched. When
+    /// the consumer has removed these objects, the queue sets the completion
+    /// [`NamespaceFeed::released`](super::NamespaceFeed::released).
     ///
-    /// Returns the completions that the caller must set. If the release is complete at once,
-    /// because nothing has arrived from the namespace, the list contains the completion of the
-    /// release, [`NamespaceFeed::released`](super::NamespaceFeed::released). Otherwise the list is
-    /// empty, and the queue sets that completion when the consumer has processed the release.
+    /// Usually returns an empty list. If the consumer has nothing to process for the namespace, the
+    /// list contains this completion, and the caller must set it.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -140,8 +141,9 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Calls `change` with the locked state. If the batch in flight is large, its index is built
-    /// before the queue is locked. So `change` can look up keys in the batch quickly.
+    /// Calls `change` with the locked state. `change` can quickly look up keys in the batch that
+    /// the consumer is processing: the index of a large batch is built before, while the queue is
+    /// not locked.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
@@ -177,8 +179,8 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Returns the changes that a list causes: a `Replaced` for each new or changed object, then a
-    /// deletion or release for each object that the list lacks. `removal` makes this deletion or
-    /// release from the key and the last known object.
+    /// removal for each object that the list lacks. `removal` makes the [`Delta::Deleted`] or
+    /// [`Delta::Released`] from the key and the last known object.
     fn difference(
         &self,
         listed: &Listed<K>,
@@ -219,9 +221,9 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes in slices. The consumer cannot take any change before all changes have been
-    /// queued. Calls `begin` before the first change; if `begin` returns `false`, nothing is queued.
-    /// Calls `end` after the last change.
+    /// Queues changes, at most [`SLICE`] of them each time that it locks the queue. The consumer
+    /// cannot take any of them before all have been queued. Calls `begin` before the first change;
+    /// if `begin` returns `false`, does nothing else. Calls `end` after the last change.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

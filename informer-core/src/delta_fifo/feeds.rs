@@ -21,35 +21,37 @@ use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// No part of the feed's initial list has been queued yet.
+    /// Nothing from the initial list of the namespace's objects has been queued yet.
     Awaited,
-    /// A part of the feed's initial list has arrived.
+    /// A part of the initial list of the namespace's objects has arrived, but not its end.
     Arriving,
-    /// The feed's whole initial list has arrived.
+    /// The whole initial list of the namespace's objects has arrived.
     Complete,
-    /// The feed is released: its namespace is no longer watched. The consumer has not yet removed
-    /// the objects of the namespace.
+    /// The namespace is no longer watched, but the consumer has not removed the objects of the
+    /// namespace yet.
     Released,
 }
 
+/// A namespace that is listed and watched separately. If it is removed and added again, it gets a
+/// new `Feed` with a new ID.
 struct Feed {
     id: FeedId,
     namespace: Arc<str>,
     stage: Stage,
-    /// Whether the queue's initial list includes the feed.
+    /// Whether the queue is synced only after the consumer has processed the initial list of this
+    /// namespace. Exception: see `is_optional`.
     is_initial: bool,
-    /// Whether the queue's initial list can end without the feed, once another feed has been
-    /// listed.
+    /// Whether the queue can be synced before this namespace is listed. If all namespaces are
+    /// optional, at least one of them must be listed.
     is_optional: bool,
     newest: ResourceVersion,
-    /// Whether a batch must still report to the consumer that the namespace has a new resource
-    /// version, or that the namespace is no longer watched.
+    /// Whether the next report to the consumer must contain this namespace, because the namespace
+    /// has a new resource version or is no longer watched.
     has_progress: bool,
     synced: Completion,
     /// The [`Completion`]s to set when the namespace is no longer watched and the consumer has
-    /// removed the namespace's objects. The first is the completion of this feed. If the namespace
-    /// is added again, it gets another feed. If that feed ends before these objects are removed,
-    /// its completion is added here.
+    /// removed the namespace's objects. There can be several, because the namespace can be added
+    /// and removed again before the consumer has removed the objects.
     released: Vec<Completion>,
 }
 
@@ -64,10 +66,10 @@ impl Feed {
 /// namespace's objects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
-    /// Set when the feed's initial list has been processed.
+    /// Set when the consumer has processed the initial list of the namespace's objects.
     pub(super) synced: Completion,
-    /// Set when the namespace is no longer watched and the consumer has removed the namespace's
-    /// objects. If the namespace was added several times, this includes all earlier objects.
+    /// Set when the namespace is no longer watched and the consumer has removed all objects of the
+    /// namespace, including objects from an earlier time when the namespace was watched.
     pub(super) released: Completion,
 }
 
@@ -78,31 +80,33 @@ impl FeedCompletions {
     }
 }
 
-/// The report of one batch about the namespaces that have their own source: new resource versions,
-/// and namespaces that are no longer watched.
+/// A report to the consumer about namespaces that are listed and watched separately. It contains
+/// the new resource versions that their watches have reached, and the namespaces that are no longer
+/// watched.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The minimum of the versions of all watched feeds; `None` if this minimum has been reported
-    /// already. It is the empty version if a feed has no version, if two versions cannot be
-    /// compared, or if no feed is watched.
+    /// The lowest of the resource versions that the watches of all namespaces have reached; `None`
+    /// if it has been reported already. It is the empty version if no namespace is watched, if the
+    /// version of a namespace is unknown, or if two versions cannot be compared.
     pub(super) minimum: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
 
+/// The namespaces of a queue that are listed and watched separately.
 #[derive(Default)]
 pub(super) struct Feeds {
     feeds: Vec<Feed>,
     next: u64,
-    /// Whether [`start`](Self::start) has been called. Namespaces that are added afterwards do not
-    /// belong to the queue's initial list.
+    /// Whether [`start`](Self::start) has been called. Namespaces that are added afterwards need
+    /// not be listed before the queue is synced.
     has_started: bool,
-    /// The minimum that was reported last: the lowest resource version of all watched feeds. Empty
-    /// before the first report.
+    /// The last [minimum](Progress::minimum) that was reported to the consumer: the lowest resource
+    /// version that the watches of all namespaces have reached. Empty before the first report.
     announced: ResourceVersion,
-    /// Whether the next report must contain a resource version, even if it equals the version that
-    /// was reported last (`announced`). This is the case after an item was requeued: the consumer's
+    /// Whether the next report to the consumer must contain the minimum even if the minimum still
+    /// equals `announced`. This is the case after a failed change was requeued: the consumer's
     /// store has possibly not reached the version `announced`.
-    is_revoked: bool,
+    must_report_minimum: bool,
     has_progress: bool,
     is_finished: bool,
 }
@@ -114,15 +118,17 @@ impl Feeds {
         self.feeds.is_empty()
     }
 
-    /// Returns whether there is a change that no batch has reported yet, for example a new resource
-    /// version of a namespace, or a namespace that is no longer watched.
+    /// Returns whether the next batch must report progress to the consumer: for example, the watch
+    /// of a namespace has reached a new resource version, or a namespace is no longer watched.
     #[inline]
     pub(super) fn has_progress(&self) -> bool {
         self.has_progress
     }
 
-    /// Adds a feed: the queue's input for one namespace. Returns the feed's ID and two events for
-    /// which tasks can wait. If [`end`](Self::end) has been called, every wait for them fails.
+    /// Adds a namespace that is listed and watched separately. Returns an ID for it, and
+    /// completions that are set when the consumer has processed the initial list, and when the
+    /// consumer has removed the namespace's objects. If [`end`](Self::end) has been called, both
+    /// are cancelled.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -142,7 +148,7 @@ impl Feeds {
             released: vec![completions.released.clone()],
         });
         // Until this feed has been listed, there is no minimum version. The next batch reports this.
-        self.has_progress |= self.is_revoked || !self.announced.is_empty();
+        self.has_progress |= self.must_report_minimum || !self.announced.is_empty();
         (id, completions)
     }
 
@@ -158,34 +164,39 @@ impl Feeds {
         self.get(id).is_some()
     }
 
-    /// Returns whether a list of this feed that arrives now is the feed's initial list.
+    /// Returns whether the namespace with this ID is watched and has not been listed completely. A
+    /// list that arrives now is then the initial list of this namespace.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
 
-    /// Returns whether the initial list of this feed's namespace is part of the queue's initial
-    /// list.
+    /// Returns whether this namespace is watched, and its initial list belongs to the queue's
+    /// initial list. The consumer must process the queue's initial list before the queue is synced.
+    /// Lists of namespaces that are added after [`start`](Self::start) do not belong to it.
     pub(super) fn is_initial(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Records that all namespaces of the queue's initial list have been added. Namespaces that are
-    /// added later do not belong to that list.
+    /// Call this after the first namespaces have been [added](Self::add). The queue is not synced
+    /// before this call. Namespaces that are added later need not be listed before the queue is
+    /// synced.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Makes a feed optional for the queue's initial list. Returns `true` if the initial list
-    /// includes the feed, the feed has not been listed, and the feed was not optional before.
-    /// Otherwise the call has no effect.
+    /// Allows the queue to be synced before this namespace is listed. If all namespaces are
+    /// optional, at least one of them must be listed.
+    ///
+    /// Returns whether the call had an effect. It has none if the namespace has been listed, is
+    /// optional already, is no longer watched, or was added after [`start`](Self::start).
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's initial list has arrived. That list consists of the initial
-    /// lists of the watched namespaces that were added before [`start`](Self::start). Once one of
-    /// these lists has arrived, those of [optional](Self::make_optional) namespaces can be missing.
+    /// Returns whether [`start`](Self::start) has been called, and each watched namespace that was
+    /// added before `start` has been listed. If at least one of them has been listed,
+    /// [optional](Self::make_optional) ones need not be listed.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
@@ -194,14 +205,15 @@ impl Feeds {
             && (is_complete || missing.all(|feed| feed.is_optional) && self.feeds.iter().any(has_listed))
     }
 
-    /// Ends the queue's initial list without the namespaces whose own initial list is not complete.
+    /// Allows the queue to be synced without the namespaces that have not been listed completely.
     pub(super) fn end_initial_list(&mut self) {
         for feed in self.feeds.iter_mut().filter(|feed| feed.is_unlisted()) {
             feed.is_initial = false;
         }
     }
 
-    /// Records that a part of a feed's initial list has arrived.
+    /// Records that a part of the initial list of this namespace has arrived. Has no effect after
+    /// the first part.
     pub(super) fn begin_list(&mut self, id: FeedId) {
         if let Some(feed) = self.get_mut(id).filter(|feed| feed.stage == Stage::Awaited) {
             feed.stage = Stage::Arriving;
@@ -214,7 +226,7 @@ impl Feeds {
         self.feeds.iter().any(is_its)
     }
 
-    /// Records that a list of this feed has ended.
+    /// Records that a complete list of this namespace has arrived, with this resource version.
     pub(super) fn end_list(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id) {
             feed.stage = Stage::Complete;
@@ -224,8 +236,8 @@ impl Feeds {
         }
     }
 
-    /// Records `resource_version` as the version that the feed has after its last queued change. An
-    /// empty version changes nothing.
+    /// Records that the consumer reaches `resource_version` for this namespace by processing all
+    /// changes that have been queued so far. An empty version changes nothing.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
@@ -234,12 +246,13 @@ impl Feeds {
         }
     }
 
-    /// Releases a feed, because its namespace is no longer watched. `has_objects` means that the
-    /// queue or the consumer's store has objects of the namespace.
+    /// Records that a watched namespace is no longer watched. `has_objects` means that the queue or
+    /// the consumer's store has objects of the namespace.
     ///
-    /// Returns `None` if the consumer must process the release, or if there is no such feed.
-    /// Otherwise removes the feed at once, and returns the completions of the release that the
-    /// caller must set.
+    /// Returns `None` if the consumer must first process a report that the namespace is no longer
+    /// watched, for example because `has_objects` is `true`. [`processed`](Self::processed) then
+    /// returns the completions to set ([`FeedCompletions::released`]). Otherwise returns the
+    /// completions that the caller must set now.
     pub(super) fn release(&mut self, id: FeedId, has_objects: bool) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -260,8 +273,9 @@ impl Feeds {
         Some(Vec::new())
     }
 
-    /// Returns the lowest resource version of all watched feeds. Empty if no feed is watched, if a
-    /// feed has no version, or if two versions cannot be compared.
+    /// Returns the lowest of the resource versions that the watches of all namespaces have reached.
+    /// Empty if no namespace is watched, if the version of a namespace is unknown, or if two
+    /// versions cannot be compared.
     fn minimum(&self) -> ResourceVersion {
         let mut watched = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
         let Some(first) = watched.next() else { return ResourceVersion::empty() };
@@ -271,15 +285,15 @@ impl Feeds {
         minimum.cloned().unwrap_or_default()
     }
 
-    /// Returns the changes that no batch has reported yet, and marks them as reported: new resource
-    /// versions, and namespaces that are no longer watched. Call this for a batch that leaves no
-    /// change in the queue.
+    /// Returns the progress that no batch has reported to the consumer yet, and marks it as
+    /// reported: resource versions that the watches have reached, and namespaces that are no longer
+    /// watched. Call this only for a batch that empties the queue.
     pub(super) fn take_progress(&mut self) -> Progress {
         if !std::mem::take(&mut self.has_progress) {
             return Progress::default();
         }
         let minimum = self.minimum();
-        let is_new = std::mem::take(&mut self.is_revoked) || self.announced != minimum;
+        let is_new = std::mem::take(&mut self.must_report_minimum) || self.announced != minimum;
         self.announced.clone_from(&minimum);
         let namespaces = self.feeds.iter().filter(|feed| feed.has_progress).map(|feed| NamespaceProgress {
             feed: feed.id,
@@ -291,22 +305,20 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Marks all resource versions, and all namespaces that are no longer watched, as not reported
-    /// to the consumer, because an item was requeued. The next batch that leaves no change in the
-    /// queue reports them again.
+    /// Makes the next report to the consumer contain all resource versions again, and all
+    /// namespaces that are no longer watched. Call this when the consumer requeues an item, because
+    /// its store has possibly not reached the versions that were reported before.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
             self.has_progress = true;
-            self.is_revoked = true;
+            self.must_report_minimum = true;
         }
     }
 
-    /// Records that the consumer has processed a batch. `namespaces` is what the batch has
-    /// reported: new resource versions, and namespaces that are no longer watched. Removes the
-    /// feeds of the latter. Returns the completions that the caller must set while the queue is not
-    /// locked. Each means that the initial list of a namespace has been processed, or its objects
-    /// removed.
+    /// Call this when the consumer has processed a batch that reported `namespaces`. Returns the
+    /// completions that the caller must set while the queue is not locked: those of namespaces
+    /// whose initial list has been processed, or whose objects have been removed.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {
@@ -322,8 +334,9 @@ impl Feeds {
         completed
     }
 
-    /// Ends all feeds. Returns the completions that the caller must cancel while the queue is not
-    /// locked.
+    /// Call this when no further batch will be processed. Returns the completions of all
+    /// namespaces. The caller must cancel them while the queue is not locked, so that every wait
+    /// ends.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

@@ -19,7 +19,8 @@ pub(super) struct InFlight<K> {
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 
-/// The items of the batch in flight, which can be read while the queue is not locked.
+/// Shared access to the items of the batch that the consumer is processing. Reading the items needs
+/// no lock of the queue.
 pub(super) struct InFlightItems<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
@@ -62,8 +63,8 @@ pub(super) struct Taken<K> {
     pub(super) arrivals: u64,
 }
 
-/// The work that remains after a batch has been processed. It must be done, and this value dropped,
-/// while the queue is not locked.
+/// What to do while the queue is not locked, after the consumer has processed a batch: which
+/// completions to set, and which objects to drop.
 pub(super) struct Processed<K> {
     /// Whether the batch was the last part of the initial list.
     pub(super) completes_initial: bool,

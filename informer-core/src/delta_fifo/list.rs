@@ -64,7 +64,7 @@ impl<K> Listed<K> {
         self.by_key.find(key.hash_value(), |&position| self.objects[position].key() == key).copied()
     }
 
-    /// Returns a list without objects, which means that the namespace is empty.
+    /// Returns a complete list without objects, as if the namespace of `scope` were empty.
     pub(super) fn empty(scope: Scope) -> Self {
         let replacement = Replacement {
             objects: Vec::new(),
@@ -75,8 +75,9 @@ impl<K> Listed<K> {
         Self::new(replacement, Some(scope))
     }
 
-    /// Returns whether the list shows that no object with this key exists: the list is complete and
-    /// covers the key, and the object is neither listed nor quarantined.
+    /// Returns whether the list shows that no object with this key exists: the list is complete,
+    /// covers the key's namespace, and does not contain the object. A quarantined object, which
+    /// could not be decoded or transformed, counts as contained.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)
@@ -85,20 +86,19 @@ impl<K> Listed<K> {
     }
 }
 
-/// Whether an arriving list is an initial list. If each namespace has its own source, each
-/// namespace has an initial list, and several of these lists together are the initial list of the
-/// queue.
+/// Whether an arriving list is the initial list of its source, and whether it belongs to the
+/// initial list of the queue. A source lists all objects, or the objects of one namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
     /// The arriving list belongs to the initial list of the queue. If all objects come from one
     /// source, it is the whole initial list. If each namespace has its own source, it is the list
     /// of one namespace.
     OfQueue,
-    /// The arriving list is the initial list of a namespace that does not belong to the queue's
-    /// initial list. The namespace was added after `DeltaFifo::start_feeds`, or the queue's initial
-    /// list has ended without this namespace.
-    OfFeed,
-    /// No initial list: the arriving list is a relist, or its namespace is no longer watched.
+    /// The arriving list is the initial list of a namespace, and the queue can be synced without
+    /// this list. For example, the namespace was added after `DeltaFifo::start_feeds`.
+    OfNamespace,
+    /// The arriving list is not an initial list: it is a relist, or it is ignored because its
+    /// namespace is no longer watched.
     Over,
 }
 
@@ -107,13 +107,13 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces each unchanged object in `objects` by the handle that the queue or the store
-    /// already has. Returns unused handles, which the caller must drop while the queue is not
-    /// locked.
+    /// Replaces each unchanged object in `objects` by the handle that the queue or the consumer's
+    /// store (`known`) already has. Returns handles that the caller must drop while the queue is
+    /// not locked.
     ///
-    /// If the list is an initial list and the queue has access to a store (`known`), queues the new
-    /// and changed objects at once. Otherwise, [`Shared::replace`](super::Shared::replace) queues
-    /// them when the whole list has arrived.
+    /// If the list is an initial list and `known` is not `None`, queues the new and changed objects
+    /// at once. Otherwise, [`Shared::replace`](super::Shared::replace) queues them when the whole
+    /// list has arrived.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -145,7 +145,7 @@ impl<K: 'static> State<K> {
             }
         }
         if is_queued {
-            self.begin_initial_list(new_keys, scope, first);
+            self.record_initial_part(new_keys, scope, first);
         }
         unused
     }
@@ -155,13 +155,13 @@ impl<K: 'static> State<K> {
             None if self.population.is_first_list() => FirstList::OfQueue,
             Some(scope) if !self.feeds.is_first_list(scope.id) => FirstList::Over,
             Some(scope) if self.feeds.is_initial(scope.id) => FirstList::OfQueue,
-            Some(_) => FirstList::OfFeed,
+            Some(_) => FirstList::OfNamespace,
             None => FirstList::Over,
         }
     }
 
-    /// Records that a part of an initial list has arrived.
-    fn begin_initial_list(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
+    /// Records that a part of an initial list has been queued. `first` is the kind of this list.
+    fn record_initial_part(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
         if let Some(scope) = scope {
             self.feeds.begin_list(scope.id);
         }
@@ -191,9 +191,9 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Call this after all changes of a complete list have been queued. If the list belongs to the
-    /// queue's initial list, marks its queued keys as part of the initial list, and ends the
-    /// initial list if no part of it is missing. Otherwise does nothing.
+    /// Call this after all changes of a complete list have been queued. If `first` is
+    /// [`FirstList::OfQueue`], marks these changes as changes that must be processed before the
+    /// queue is synced. Does nothing for other lists.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
@@ -203,9 +203,10 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the queue's initial list if
-    /// [`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list) returns `true`. That
-    /// never happens if all objects come from one source.
+    /// Ends the initial list of the queue if enough namespaces have been listed
+    /// ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)). After this end, the
+    /// queue is synced when the consumer has processed the list. Does nothing if namespaces are not
+    /// listed separately.
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

@@ -29,9 +29,10 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts `removal` at the beginning of `deltas`, the newer changes of its key. `removal` is a
-/// deletion, or a release because the object's namespace is no longer watched. Merges consecutive
-/// removals like `append`. Returns a change that was not kept; `None` if all were kept.
+/// Inserts `removal` before the changes in `deltas`, which are newer changes of the same key.
+/// `removal` is a [`Delta::Deleted`] or a [`Delta::Released`]. Of two consecutive changes that
+/// remove the object, keeps only one, as [`append`] does. Returns the change that was not kept, if
+/// any.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![removal]);
     let mut superfluous = None;

@@ -6,9 +6,9 @@
 //! the [`Batch::watermark`]. If all objects come from one source, the consumer's store equals the
 //! state of the server at this version when the batch has been processed.
 //!
-//! Note: between the pop and the end of processing, a change is in flight: it is neither queued nor
-//! in the store. So the queue keeps the popped batch until the [`Batch`] is dropped, and compares
-//! lists with this batch, too.
+//! Note: a popped change is in flight until its [`Batch`] is dropped: the change is neither queued
+//! nor in the store. To find the objects that a list changes, the queue compares the list with the
+//! queued changes, the batch in flight and the store.
 //!
 //! Lock order: the queue's lock, then the locks that [`KnownObjects`] takes, such as the store's.
 
@@ -80,7 +80,8 @@ struct Shared<K: 'static> {
     wake: Notify,
     /// Wakes producers that wait until fewer changes are queued.
     taken: Notify,
-    /// Wakes a consumer that waits for a new change; requeued changes do not count.
+    /// Wakes a consumer in [`Batch::wait_for_more`] when a new change is queued or the queue is
+    /// closed. Requeued changes do not wake this consumer.
     arrived: Notify,
     known: Option<Arc<dyn KnownObjects<K>>>,
     synced: Completion,
@@ -146,8 +147,8 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Ends every wait for [`DeltaFifo::synced`], [`NamespaceFeed::synced`] and
-    /// [`NamespaceFeed::released`] with an error, because no further batch will be processed. Waits
-    /// for events that have already happened are not affected.
+    /// [`NamespaceFeed::released`] with an error, because no further batch will be processed. Does
+    /// not change completions that are already set.
     fn cancel_completions(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -232,7 +233,7 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Waits for changes and takes the changes of the oldest key. Returns `None` once the queue is
-    /// closed and empty. As with [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
+    /// closed and empty. Changes are taken only after the previous batch has been dropped.
     ///
     /// The batch has one item, or no item if it only reports progress, such as a new
     /// [watermark](Batch::watermark).
@@ -273,9 +274,9 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Closes the queue. Queued changes can still be taken, even those that are queued after this
-    /// call. Once the queue is empty, every `pop` returns `None`. Every wait for
-    /// [`synced`](Self::synced) then ends, with an error if the initial list has not been
-    /// processed.
+    /// call. While the closed queue is empty, every `pop` returns `None`. When it is empty and the
+    /// last batch has been dropped, every wait for [`synced`](Self::synced) ends, with an error if
+    /// the initial list has not been processed.
     pub fn close(&self) {
         let is_finished = {
             let mut state = self.shared.state.lock();
@@ -340,11 +341,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// If the queue has access to the [consumer's store](Self::with_known_objects), queues the
-    /// objects of the initial list as they arrive. Otherwise, and for later lists,
-    /// [`replace`](Self::replace) queues the objects when the whole list has arrived. In both
-    /// cases, `replace` ends the list. The queue is synced when the initial list has ended and the
-    /// consumer has processed all objects of this list.
+    /// Returns the objects; for an unchanged object, returns the handle that the queue or the
+    /// [consumer's store](Self::with_known_objects) already has. If the queue has access to this
+    /// store, also queues new and changed objects of the initial list at once. Otherwise, and for
+    /// later lists, [`replace`](Self::replace) queues them when the whole list has arrived.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();

@@ -30,13 +30,14 @@ pub struct NamespaceFeed<K: 'static> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Creates the feed of `namespace`. A queue has either feeds or a single source, and at most
-    /// one feed per namespace at a time. After a feed has been [released](NamespaceFeed::release),
-    /// a new feed of the namespace can be created at once.
+    /// Creates a feed: the queue's input for a reflector that lists and watches only `namespace`. A
+    /// queue with feeds must have no other input, and at most one feed per namespace at a time.
+    /// After a feed has been [released](NamespaceFeed::release), the namespace can get a new feed
+    /// at once.
     ///
-    /// The initial list of the queue ([`synced`](Self::synced)) consists of the initial lists of
-    /// all feeds that are created before [`start_feeds`](Self::start_feeds).
-    /// [`NamespaceFeed::synced`] is the completion of one feed's initial list.
+    /// The queue is [synced](Self::synced) when the consumer has processed the initial list of each
+    /// namespace whose feed was created before [`start_feeds`](Self::start_feeds).
+    /// [Optional](NamespaceFeed::make_optional) namespaces need not be listed.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "`change` calls the closure before it returns")]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
@@ -52,10 +53,12 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Declares that the [feeds](Self::feed) of all namespaces of the queue's initial list have
-    /// been created. Namespaces whose feed is created later do not belong to that list. If there
-    /// are no feeds, the next batch completes the initial list. The queue is not synced before this
-    /// call.
+    /// Declares that the [feeds](Self::feed) of all namespaces that are watched from the start have
+    /// been created. A feed is the queue's input for one namespace.
+    ///
+    /// The queue is not synced before this call. Namespaces whose feed is created later need not be
+    /// listed before the queue is synced. If there are no feeds, the queue is synced when the next
+    /// batch has been processed.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -65,7 +68,8 @@ impl<K: 'static> DeltaFifo<K> {
 }
 
 impl<K: 'static> NamespaceFeed<K> {
-    /// Returns the ID of this feed. Another feed of the same namespace has another ID.
+    /// Returns the ID of this feed: the queue's input for one namespace. If the namespace is
+    /// removed and added again, its new feed has a different ID.
     #[must_use]
     pub fn id(&self) -> FeedId {
         self.scope.id
@@ -92,13 +96,13 @@ impl<K: 'static> NamespaceFeed<K> {
         self.completions.released.clone()
     }
 
-    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). The
-    /// initial list can then end without this namespace, once another namespace of the initial list
-    /// has been listed. Objects of this namespace that are listed after that end do not belong to
-    /// the initial list.
+    /// Makes the namespace optional: the initial list of the queue can end, and the queue be
+    /// [synced](DeltaFifo::synced), before this namespace is listed. If all namespaces are
+    /// optional, at least one of them must be listed. Objects of this namespace that are listed
+    /// after the end of the queue's initial list do not belong to that list.
     ///
-    /// Returns whether the call had an effect. It has no effect if the namespace has been listed, is
-    /// optional already, has been released, or was added after
+    /// Returns whether the call had an effect. It has no effect if the namespace has been listed,
+    /// is optional already, has been released, or was added after
     /// [`start_feeds`](DeltaFifo::start_feeds).
     pub fn make_optional(&self) -> bool {
         let mut is_changed = false;
@@ -109,10 +113,9 @@ impl<K: 'static> NamespaceFeed<K> {
         is_changed
     }
 
-    /// Ends the feed: queues all objects of the namespace as [released](Delta::Released), and
-    /// ignores all later changes. A second call changes nothing.
-    ///
-    /// Call this when the namespace's reflector has ended.
+    /// Call this when the namespace is no longer watched, after its reflector has ended. Queues a
+    /// [`Delta::Released`] for each object of the namespace, so that the consumer removes the
+    /// object. The feed then ignores all changes. A second call changes nothing.
     pub fn release(&self) {
         self.completions.synced.cancel();
         self.shared.release(&self.scope).iter().for_each(Completion::set);
@@ -144,8 +147,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         drop(foreign);
     }
 
-    /// Does the same as [`DeltaFifo::list_part`](ReflectorStore::list_part), for the objects of
-    /// this namespace.
+    /// Drops the objects of other namespaces, and handles the rest as
+    /// [`DeltaFifo::list_part`](ReflectorStore::list_part) does.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let foreign = self.remove_foreign(&mut objects, Cached::key);
         let mut unused = Vec::new();

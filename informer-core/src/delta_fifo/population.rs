@@ -1,25 +1,27 @@
-//! [`Population`]: the progress of the initial list through the queue.
+//! [`Population`]: counts the keys of the initial list that the consumer has not processed yet.
 
-/// The progress of the initial list through the queue.
+/// Counts the keys of the initial list that the consumer has not processed yet.
 ///
-/// The list arrives in parts. Its keys are counted while they are queued and while they are in
-/// flight. The batch that takes the last queued key announces the end of the list. If the list ends
-/// when no key is queued, for example because it is empty, the next batch announces the end, even
-/// without items. Until the announcing batch has been processed, the announcement counts as one
-/// more key in flight. The list is complete when its end was announced and the counts are zero.
+/// The list arrives in parts. A key is counted while it is queued, and while it is in flight: in
+/// the batch that the consumer is processing. The batch that takes the last queued key announces
+/// the end of the list: its [`Batch::completes_initial_list`](super::Batch::completes_initial_list)
+/// is `true`. If no key is queued after the last part, for example because the list is empty, the
+/// next batch announces the end, even without items. Until that batch has been processed, the
+/// announcement counts as one more key in flight. The list is complete when its end was announced
+/// and both counts are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
     /// No part of the initial list has arrived yet.
     Awaited,
     Arriving {
-        /// Whether all parts of the initial list have been queued.
+        /// Whether the whole initial list has been queued.
         arrived: bool,
-        /// The number of keys of the initial list that are queued.
+        /// The number of keys of the initial list that are in the queue now.
         queued: usize,
-        /// The number of keys of the initial list that are in flight, plus one if the batch in
-        /// flight announces the end of the list.
+        /// The number of keys of the initial list in the batch that the consumer is processing,
+        /// plus one if this batch announces the end of the list.
         in_flight: usize,
-        /// Whether a batch that the consumer took has announced the end of the list.
+        /// Whether the consumer has taken the batch that announces the end of the list.
         announced: bool,
     },
     Complete,
@@ -38,8 +40,8 @@ impl Population {
         matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
     }
 
-    /// Skips the initial list, because the first input of the queue is not a list. Has no effect
-    /// after the first input.
+    /// Call this when a change arrives outside a list. If the change is the first input of the
+    /// queue, the initial list counts as complete. Otherwise has no effect.
     #[inline]
     pub(super) fn skip_initial_list(&mut self) {
         if *self == Self::Awaited {
@@ -57,7 +59,7 @@ impl Population {
         matches!(self, Self::Arriving { arrived: false, .. })
     }
 
-    /// Counts keys of the initial list that were queued. `is_all` means that the list has ended.
+    /// Counts keys of the initial list that were queued. `is_all` means that no key follows.
     pub(super) fn queued(&mut self, keys: usize, is_all: bool) {
         if *self == Self::Awaited {
             *self = Self::Arriving { arrived: false, queued: 0, in_flight: 0, announced: false };
@@ -67,8 +69,9 @@ impl Population {
         *arrived |= is_all;
     }
 
-    /// Counts keys that moved from the queue to the batch in flight. Returns whether this batch
-    /// announces the end of the initial list.
+    /// Records that the consumer has taken a batch with this number of keys of the initial list.
+    /// Returns the [`Batch::completes_initial_list`](super::Batch::completes_initial_list) of the
+    /// batch.
     pub(super) fn taken(&mut self, keys: usize) -> bool {
         let Self::Arriving { arrived, queued, in_flight, announced } = self else { return false };
         *queued -= keys;
@@ -79,38 +82,40 @@ impl Population {
         is_last
     }
 
-    /// Updates the counts after a key moved from the batch in flight back to the queue. Changes
-    /// nothing if `is_initial` is `false`: the key does not belong to the initial list.
-    ///
-    /// Otherwise, the key counts as queued, and no longer as in flight. If `is_counted` is `true`,
-    /// it counts as queued already, because of a newer change, and is not counted twice.
-    /// `announces` becomes `false`: a later batch announces the end of the list.
-    pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, announces: &mut bool) {
+    /// Counts one key as queued and no longer as in flight, because the consumer has requeued it.
+    /// - `is_initial`: whether the key belongs to the initial list. If not, nothing changes.
+    /// - `is_counted`: whether the key already counts as queued, because of a newer change. The key
+    ///   is not counted twice.
+    /// - `completes_initial`: whether the batch completes the initial list. Set to `false`, because
+    ///   the requeued key is not processed yet.
+    pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, completes_initial: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
             return;
         }
         *in_flight -= 1;
         *queued += usize::from(!is_counted);
-        if std::mem::take(announces) {
+        if std::mem::take(completes_initial) {
             *in_flight -= 1;
         }
         *announced = false;
     }
 
-    /// Revokes the announcement of the end of the list, because the batch that announced the end
-    /// has not been processed.
+    /// Revokes the announcement that the initial list ends, because the consumer failed to process
+    /// the batch with this announcement. A later batch announces the end again.
     pub(super) fn revoke_end(&mut self) {
         let Self::Arriving { in_flight, announced, .. } = self else { return };
         *in_flight -= 1;
         *announced = false;
     }
 
-    /// Subtracts the keys of a processed batch. Returns whether this batch was the last part of the
-    /// initial list.
-    pub(super) fn processed(&mut self, keys: usize, announced_end: bool) -> bool {
+    /// Records that the consumer has processed a batch. `keys` is the number of the batch's keys
+    /// that belong to the initial list. `completes_initial` is the
+    /// [`Batch::completes_initial_list`](super::Batch::completes_initial_list) of the batch.
+    /// Returns whether the whole initial list has now been processed.
+    pub(super) fn processed(&mut self, keys: usize, completes_initial: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
-        *in_flight -= keys + usize::from(announced_end);
+        *in_flight -= keys + usize::from(completes_initial);
         let is_complete = *announced && *queued == 0 && *in_flight == 0;
         if is_complete {
             *self = Self::Complete;

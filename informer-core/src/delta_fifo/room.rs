@@ -41,8 +41,8 @@ impl<K: 'static> State<K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Makes room for `count` keys in addition to the queued keys, so that the tables of the queue
-    /// do not grow while the queue is locked. Does nothing for at most [`SLICE`] keys.
+    /// Allocates memory for `count` more keys, so that the tables of the queue do not grow later,
+    /// while the queue is locked. Does nothing if `count` is at most [`SLICE`].
     pub(super) fn make_room(&self, count: usize) {
         if count <= SLICE {
             return;

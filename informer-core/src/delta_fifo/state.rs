@@ -18,9 +18,9 @@ use super::merge::{append, prepend};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The number of keys in a slice. Complete lists, releases and resyncs read and queue keys in
-/// slices, and lock the queue once per slice. Only the end of an initial list visits all queued
-/// keys under one lock.
+/// The number of keys in a slice. The changes of a complete list, of a resync, and of a namespace
+/// that is no longer watched are computed and queued in slices: the queue is locked once per slice.
+/// Only the end of an initial list visits all queued keys under one lock.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// The locked state of a queue: the queued changes, the batch in flight, and the progress of the
@@ -34,21 +34,20 @@ pub(super) struct State<K> {
     /// The number of queued deltas, without requeued deltas. If requeued deltas counted, producers
     /// would be blocked while items fail repeatedly; a number that is too low is harmless.
     deltas: usize,
-    /// The batch that was taken and has not been processed yet. The changes of this batch are
-    /// neither queued nor in the store, so lists are compared with the batch, too.
+    /// The batch that the consumer has taken and has not processed yet.
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
-    /// The number of all deltas that have been queued so far, without requeued deltas.
+    /// The number of deltas that have been queued so far. Requeuing does not count a delta again.
     arrivals: u64,
     /// Whether a consumer waits until a new delta is queued.
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
-    /// The resource version that the consumer's store reaches with the last queued change. `None`
-    /// before the first version, and when a batch has reported the version to the consumer.
+    /// The resource version that the consumer's store reaches by processing all queued changes.
+    /// `None` before the first version, and when a batch has reported the version to the consumer.
     watermark: Option<ResourceVersion>,
-    /// The last value of `watermark` that was not `None`. If an item is requeued, `watermark` gets
-    /// this value again, because a later batch must report the version again.
+    /// The last value of `watermark` that was not `None`. After the consumer requeues an item, a
+    /// later batch must report this version again, so `watermark` is set to it.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The progress of each namespace that has its own source. Empty if all objects come from one
@@ -58,9 +57,9 @@ pub(super) struct State<K> {
     /// objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of lists, and of releases of namespaces, that are being queued in slices. No
-    /// batch can be taken before all slices are queued, because a store with only a part of a list
-    /// or release would not equal any state of the server.
+    /// How many operations, for example long lists, are queueing their changes in slices.
+    /// Meanwhile, no batch can be taken, because a store with only some of these changes would not
+    /// equal any state of the server.
     take_blocks: usize,
 }
 
@@ -208,16 +207,16 @@ impl<K: 'static> State<K> {
         self.feeds.advance(feed, resource_version);
     }
 
-    /// Records `resource_version` as the version that the consumer's store reaches with the last
-    /// queued change. An empty version changes nothing.
+    /// Records that the consumer's store reaches `resource_version` by processing all changes that
+    /// have been queued so far. An empty version changes nothing.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
             self.set_list_version(resource_version);
         }
     }
 
-    /// Sets the resource version of a list. An empty version replaces the earlier version, because
-    /// the earlier version does not describe the state after the list.
+    /// Replaces the earlier resource version by that of a list, even if the list's version is
+    /// empty: the earlier version does not describe the state after the list.
     pub(super) fn set_list_version(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() || self.newest.is_some() {
             self.newest = Some(resource_version.clone());
@@ -230,7 +229,7 @@ impl<K: 'static> State<K> {
         self.position(key).map(|position| self.items[position].last())
     }
 
-    /// Returns the newest change of a key in the batch in flight.
+    /// Returns the newest change of a key in the batch that the consumer is processing, if any.
     pub(super) fn last_in_flight(&self, key: &ObjectKey) -> Option<&Delta<K>> {
         self.in_flight.as_ref().and_then(|batch| batch.last(key))
     }
@@ -242,9 +241,10 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Reads the slice of the queue that begins at `ticket`: appends the newest delta of each item
-    /// to `queued`. Adds the batch in flight to `in_flight`, unless it is there already. Sets
-    /// `ticket` to the beginning of the next slice. Returns whether this slice is the last one.
+    /// Copies the newest change of at most [`SLICE`] queued items to `queued`, from the item with
+    /// the number `ticket`. Sets `ticket` to the number of the next item. Adds the batch that the
+    /// consumer is processing to `in_flight`, if missing. Returns whether all queued items have
+    /// been read.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -261,13 +261,14 @@ impl<K: 'static> State<K> {
         end == self.items.len()
     }
 
-    /// Returns the batch in flight if it is large and its index has not been built yet.
+    /// Returns the items of the batch that the consumer is processing, if they are more than
+    /// [`SLICE`] and have no index by key yet, so that the caller can build the index.
     pub(super) fn without_index(&self) -> Option<InFlightItems<K>> {
         self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
     }
 
-    /// Queues a resync for each of `objects` that is in the consumer's store and has no pending change.
-    /// Skips namespaces whose initial list is still arriving.
+    /// Queues a resync for each of `objects` that is in the consumer's store and has no pending
+    /// change. Skips namespaces whose initial list is still arriving.
     pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
         for key in objects.iter().map(Cached::key) {
             if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {
@@ -279,7 +280,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns whether the initial list of a queue without feeds has begun and not ended.
+    /// Returns whether the initial list has begun and not ended. Always `false` if namespaces are
+    /// listed separately.
     pub(super) fn is_first_list_arriving(&self) -> bool {
         self.feeds.is_empty() && self.population.is_arriving()
     }
@@ -337,11 +339,11 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight. The batch then reports no resource version,
-    /// because without this item, the consumer's store does not equal any state of the server.
+    /// Requeues one item of the batch in flight. After this call, the batch reports no resource
+    /// version: without this item, the consumer's store does not equal any state of the server.
     ///
-    /// If newer changes of the key are queued, drops the changes of the item, because they are
-    /// obsolete. Keeps only a deletion or release, and queues it before the newer changes.
+    /// If newer changes of the key are queued, drops the item's changes as obsolete, except a
+    /// removal of the object ([`Delta::is_end`]), which is queued before the newer changes.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -369,8 +371,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues the items of a batch, except those at the positions in `requeued`. The batch then
-    /// reports no resource version to the consumer, and does not complete the initial list.
+    /// Requeues all items of a batch that have not been requeued yet, as `requeued` shows. After
+    /// this call, the batch reports no resource version, and does not complete the initial list.
     pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);

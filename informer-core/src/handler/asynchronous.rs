@@ -10,10 +10,11 @@ use crate::{Cached, Deleted};
 /// [`EventHandler`](crate::EventHandler) is the sync counterpart.
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
-/// updates, then a delete or a release. While a call runs, further events wait. Once their number
-/// reaches the [threshold](crate::HandlerOptions::threshold) of the handler, new events are
-/// coalesced per key. If a call panics, the informer does not repeat it, and delivers the next
-/// event.
+/// updates, then a delete. If the object's namespace is no longer watched, the last call is
+/// [`on_release`](Self::on_release) and not a delete. While a call runs, further events wait. Once
+/// their number reaches the [threshold](crate::HandlerOptions::threshold) of the handler, new
+/// events of the same object are merged into one. If a call panics, the informer does not repeat
+/// it, and delivers the next event.
 ///
 /// When the handler is removed or its informer stops, a running call is dropped at its next await,
 /// so that no shutdown waits for it. Work that must complete belongs in a task of its own.
@@ -62,9 +63,10 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Called when an object is released, because its namespace is no longer watched; see
-    /// [`EventHandler::on_release`](crate::EventHandler::on_release), which also explains why the
-    /// default does nothing.
+    /// Called when an object is released, because its namespace is no longer watched. The object
+    /// can still exist: a handler can drop its own data about the object, but must not clean up
+    /// after it. Default: does nothing; see
+    /// [`EventHandler::on_release`](crate::EventHandler::on_release).
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.

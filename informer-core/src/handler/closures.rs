@@ -61,7 +61,8 @@ impl<K> Handlers<K> {
         self
     }
 
-    /// Sets the closure for released objects: [`EventHandler::on_release`].
+    /// Sets the closure for objects whose namespace is no longer watched:
+    /// [`EventHandler::on_release`].
     #[must_use]
     pub fn on_release(mut self, f: impl Fn(&Cached<K>) + Send + Sync + 'static) -> Self {
         self.release = Some(Box::new(f));

@@ -1,8 +1,8 @@
 //! [`Filtered`]: a handler with a filter.
 //!
-//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. client-go calls the
-//! filter with tombstones; here, the filter receives the version that the handler received last
-//! instead, or the last known state if that version is unknown.
+//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. For a deletion,
+//! client-go's filter can receive a tombstone. Here, the filter receives only objects: for a
+//! deletion, usually the last version that the handler received.
 
 use async_trait::async_trait;
 

@@ -21,9 +21,11 @@ pub use filtered::Filtered;
 /// Receives the changes of an informer's objects.
 ///
 /// The informer makes one call at a time. For each object, the handler receives an add, then
-/// updates, then a delete or a release. Calls run on the async runtime, so they must be quick and
-/// must not block: add the key to a work queue and return, or use an [`AsyncEventHandler`]. If a
-/// call panics, the informer does not repeat it, and delivers the next event.
+/// updates, then a delete. If the object's namespace is no longer watched, the last call is
+/// [`on_release`](Self::on_release) and not a delete. Calls run on the async runtime, so they must
+/// be quick and must not block: add the key to a work queue and return, or use an
+/// [`AsyncEventHandler`]. If a call panics, the informer does not repeat it, and delivers the next
+/// event.
 ///
 /// An `Arc` of a handler is a handler, too, so one handler can be added to several informers, or
 /// twice to one. Each registration then has its own task.

@@ -58,9 +58,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a source of the metadata of the one object with this key, even if the selectors do
-    /// not match the object. Callers use it to read the current state of one object. Default:
-    /// `None`, which means that this is not supported.
+    /// Returns a source of only the metadata of the object with this key, even if the selectors of
+    /// this source do not match the object. Callers list the returned source to read the object's
+    /// current metadata. Default: `None`, which means that this is not supported.
     fn object_metadata(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
@@ -81,9 +81,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a function that creates the source of a single namespace, or `None` if this source
-    /// is listed and watched as a whole. If there is a function, the caller must select the
-    /// namespaces, and list and watch each of them separately. Default: `None`.
+    /// Returns a function that creates the source of one namespace, if informers must list and
+    /// watch each namespace separately. The user of the informer then chooses the namespaces.
+    /// Default: `None`; informers list and watch this source as a whole.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None
     }
@@ -175,7 +175,7 @@ pub struct Bookmark {
     pub initial_events_end: bool,
 }
 
-/// The meaning of a watch event whose object couldn't be decoded.
+/// The change that a watch event reports, for an event whose object couldn't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedKind {
     /// The object was added or modified, so the state in the store is out of date.
@@ -319,7 +319,8 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
     }
 }
 
-/// Returns a function that creates the same sources as `make`, but wrapped in [`AnySource`].
+/// Returns a function that calls `make` with the name of a namespace, and wraps the resulting
+/// [`ListerWatcher`] in [`AnySource`].
 #[doc(hidden)]
 #[must_use]
 pub fn any_in_namespace<K: 'static>(make: InNamespace<K>) -> InNamespace<AnyObject> {

@@ -1,8 +1,7 @@
-//! [`Coalesced`]: the pending events of slow handlers, coalesced to at most one [`NetChange`] per
-//! key.
+//! [`Coalesced`]: the pending events of slow handlers, merged to at most one [`NetChange`] per key.
 //!
-//! Objects that handlers will not receive any more are returned to the caller, because their
-//! destructors are user code and must not run under a lock.
+//! Objects that coalescing removes are returned to the caller. The destructor of an object is user
+//! code, which must not run under a lock.
 
 use std::collections::VecDeque;
 
@@ -14,22 +13,22 @@ use crate::{Event, EventBatch, ObjectKey};
 
 /// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
-    /// The pending change of each key, in order. `None` is a hole: an object was added, and deleted
-    /// or released, before the handler received either event.
+    /// The pending change of each key, in order. `None` replaces the add of an object that left the
+    /// store before the handler received the add.
     entries: VecDeque<Option<NetChange<K>>>,
     /// The number of each key's entry. The entry with the number `n` is `entries[n - taken]`. So
     /// numbers stay the same when entries are taken from the front of `entries`.
     index: HashTable<usize>,
-    /// The number of entries that have been taken from the front of `entries`. A number in `index`
-    /// minus `taken` is a position in `entries`, so `index` need not change when an entry is taken
-    /// from the front. [`remove_holes`](Self::remove_holes) resets `taken` to zero.
+    /// The number of entries that have been taken from the front of `entries`.
+    /// [`remove_holes`](Self::remove_holes) resets it to zero.
     taken: usize,
-    /// Whether a pending update keeps the object that the handler received last as its old object. If
-    /// `false`, the update has the new object in both places, so that the last received object can be
+    /// Whether the old object of a pending update is the version that the handler received last. If
+    /// `false`, the old object is the same as the new object, so that earlier versions can be
     /// freed.
     keeps_old: bool,
-    /// The end of the initial list: the first `initial_end - taken` elements of `entries` belong to
-    /// the list. `None` before the list has ended, and after the handler has taken the whole list.
+    /// Entries whose number in [`index`](Self::index) is less than this belong to the initial list.
+    /// `None` until the list has ended, and again after
+    /// [`take_initial_end`](Self::take_initial_end) has returned `true`.
     initial_end: Option<usize>,
     len: usize,
 }
@@ -51,8 +50,8 @@ impl<K> Coalesced<K> {
         self.len
     }
 
-    /// Adds the events of a batch, in order. Objects that no handler will receive any more are
-    /// moved to `garbage`.
+    /// Adds the events of a batch, in order. Objects that coalescing removes are wrapped in events
+    /// and moved to `garbage`.
     pub(super) fn push_all(&mut self, batch: &EventBatch<K>, garbage: &mut Vec<Event<K>>) {
         batch.events.iter().for_each(|event| self.push(event, garbage));
         if batch.completes_initial_list {
@@ -60,8 +59,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds an event, or merges it into the pending change of its key. An add and a later delete or
-    /// release of an object leave no entry.
+    /// Adds an event, or merges it into the pending change of its key. If the pending change is an
+    /// add and the event removes the object from the store, no entry is left.
     fn push(&mut self, event: &Event<K>, garbage: &mut Vec<Event<K>>) {
         self.remove_holes();
         let Self { entries, index, taken, keeps_old, len, .. } = self;
@@ -114,7 +113,8 @@ impl<K> Coalesced<K> {
         self.initial_end = Some(self.taken + self.entries.len());
     }
 
-    /// Returns whether all entries of the initial list have been taken. Returns `true` only once.
+    /// Returns `true` at the first call after all entries of the initial list have been
+    /// [taken](Self::take), and otherwise `false`.
     pub(super) fn take_initial_end(&mut self) -> bool {
         self.initial_end.take_if(|end| *end <= self.taken).is_some()
     }
@@ -154,9 +154,10 @@ impl<K> Coalesced<K> {
     }
 }
 
-/// Looks up `key` in the hash table `index`. If `key` is missing, the result is vacant, and the
-/// caller can insert the number of the key's new entry. That number minus `taken` is a position in
-/// `entries`.
+/// Looks up the entry of `key` in the hash table `index`. The table has the number of each key's
+/// entry. The number `n` belongs to `entries[n - taken]`, where `taken` is the number of entries
+/// that have been removed from the front of `entries`. If `key` has no entry, the result is vacant,
+/// and the caller can insert a number.
 fn entry<'a, K>(
     entries: &VecDeque<Option<NetChange<K>>>,
     index: &'a mut HashTable<usize>,

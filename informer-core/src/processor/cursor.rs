@@ -11,7 +11,7 @@ use super::batch::SharedBatch;
 use super::inbox::Replay;
 use crate::Event;
 
-/// The events that a handler has taken, in their order.
+/// Iterates over the events that a handler has taken from its mailbox, in order.
 pub(super) struct Cursor<K> {
     replay: Option<Replay<K>>,
     replay_completes: bool,
@@ -25,7 +25,8 @@ pub(super) struct Cursor<K> {
 pub(super) enum Next<'a, K> {
     /// A shared batch, and the index of an event in it.
     Shared(&'a SharedBatch<K>, usize),
-    /// An event of this handler only: an add of an existing object.
+    /// An event that only the cursor's handler receives: the add of an object that existed when the
+    /// handler was added.
     Own(Event<K>),
     /// The handler has received all of its initial objects.
     InitialComplete,
@@ -41,13 +42,14 @@ impl<K> Cursor<K> {
         Self { replay, replay_completes, batches, position: 0, skips_resyncs: false }
     }
 
-    /// Returns a cursor over events from a shared backlog. If `wants_resyncs` is `false`, the
-    /// cursor skips the resyncs among these events, which were due only for other handlers.
+    /// Returns a cursor over events from the backlog that slow handlers share. If `wants_resyncs`
+    /// is `false`, the cursor skips all resyncs, because they were due only for other handlers.
     pub(super) fn of_backlog(events: SharedBatch<K>, wants_resyncs: bool) -> Self {
         Self { skips_resyncs: !wants_resyncs, ..Self::new(None, false, VecDeque::from([events])) }
     }
 
-    /// Returns the next item; `None` at the end. Batches are dropped after their last event.
+    /// Returns the next event, or [`Next::InitialComplete`]; `None` if nothing is left. Drops each
+    /// batch after the last event of the batch.
     pub(super) fn next(&mut self) -> Option<Next<'_, K>> {
         // I5: the replay first.
         if let Some(replay) = &mut self.replay {

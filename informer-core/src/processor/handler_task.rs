@@ -2,8 +2,9 @@
 //! removed.
 //!
 //! client-go: `processorListener.run`. In client-go, a panic of a handler ends the process. If
-//! `ReallyCrash` is `false`, the listener sleeps for a second instead, and after a panic in an
-//! initial add, its registration never syncs. Here, a panic only ends the call.
+//! `ReallyCrash` is `false`, the panic only delays the next event by a second, but after a panic in
+//! an initial add, the handler never becomes synced. Here, the handler simply receives the next
+//! event.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,7 +49,8 @@ struct HandlerTask {
     // reports its end only after the handler has been dropped.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
-    /// Whether events of shared batches can contain encoded objects.
+    /// Whether an event with an object that is stored as bytes has been published so far. All
+    /// handlers share this flag.
     has_encoded: Arc<AtomicBool>,
     /// Whether this handler has possibly read or kept an encoded object (an object that is stored
     /// as bytes). If `true`, this handler gets its own handles to encoded objects, and not the
@@ -63,36 +65,34 @@ struct HandlerTask {
     logged_slowness: bool,
 }
 
-/// An event whose handles can be dereferenced, even if its objects are stored encoded.
+/// An event that a handler can read, even if objects of the event are stored as bytes.
 enum Opened<'a> {
-    NotNeeded(&'a Event<AnyObject>),
-    /// A copy of the event that handlers share. Its handles can be dereferenced, even if the
-    /// objects are stored encoded (as bytes).
-    ByAll(&'a Event<AnyObject>),
-    /// A copy of the event for this handler only, with handles that can be dereferenced. If the
-    /// handler reads an object that is stored encoded (as bytes), the decoded object can be freed
-    /// with this copy. So it does not stay in memory as long as the batch.
-    ByHandler(Event<AnyObject>),
+    Original(&'a Event<AnyObject>),
+    /// A copy of the event. Several handlers share this copy.
+    SharedCopy(&'a Event<AnyObject>),
+    /// A copy of the event for this handler only.
+    OwnCopy(Event<AnyObject>),
 }
 
 impl<'a> Opened<'a> {
-    fn by_handler(event: &'a Event<AnyObject>) -> Self {
-        event.with_open_handles().map_or(Self::NotNeeded(event), Self::ByHandler)
+    fn for_this_handler(event: &'a Event<AnyObject>) -> Self {
+        event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read or kept an object of the event.
+    /// Returns whether a handler has read or kept an object of this copy of the event, if the store
+    /// keeps objects as bytes. Always `false` for the original event.
     fn is_in_use(&self) -> bool {
         match self {
-            Self::NotNeeded(_) => false,
-            Self::ByAll(event) => event.is_in_use(),
-            Self::ByHandler(event) => event.is_in_use(),
+            Self::Original(_) => false,
+            Self::SharedCopy(event) => event.is_in_use(),
+            Self::OwnCopy(event) => event.is_in_use(),
         }
     }
 
     fn event(&self) -> &Event<AnyObject> {
         match self {
-            Self::NotNeeded(event) | Self::ByAll(event) => event,
-            Self::ByHandler(event) => event,
+            Self::Original(event) | Self::SharedCopy(event) => event,
+            Self::OwnCopy(event) => event,
         }
     }
 }
@@ -147,8 +147,8 @@ impl HandlerTask {
         while let Some(next) = cursor.next() {
             let opened = match &next {
                 Next::Shared(batch, at) if has_encoded => self.open(batch, *at),
-                Next::Shared(batch, at) => Opened::NotNeeded(&batch.events[*at]),
-                Next::Own(event) => Opened::by_handler(event),
+                Next::Shared(batch, at) => Opened::Original(&batch.events[*at]),
+                Next::Own(event) => Opened::for_this_handler(event),
                 Next::InitialComplete => {
                     // I6: the handler has returned from all initial adds.
                     self.listener.synced.set();
@@ -191,21 +191,22 @@ impl HandlerTask {
         self.end_burst();
     }
 
-    /// Returns the event with the index `at` in a form that the handler can read: handles to
-    /// encoded objects (objects that are stored as bytes) are open, so they can be dereferenced.
-    /// The result is the event itself if all its handles can be dereferenced, a copy that handlers
-    /// share, or a copy for this handler only.
+    /// Returns the event with the index `at` in a form that the handler can read, even if objects
+    /// of the event are stored as bytes.
     fn open<'a>(&self, batch: &'a SharedBatch<AnyObject>, at: usize) -> Opened<'a> {
         let event = &batch.events[at];
         let is_shared = Arc::strong_count(batch) > 1;
+        // The handlers that read no objects share one copy. A handler that reads objects gets a
+        // copy of its own, which is freed with the decoded objects after the call. The shared copy
+        // would keep these objects until all handlers have received the batch.
         if is_shared && !self.uses_objects && event.is_closed() {
             let shared = batch.open_event(at);
             // Otherwise another handler uses an object: the batch keeps this object, but no others.
             if !shared.is_in_use() {
-                return Opened::ByAll(shared);
+                return Opened::SharedCopy(shared);
             }
         }
-        Opened::by_handler(event)
+        Opened::for_this_handler(event)
     }
 
     fn end_burst(&mut self) {

@@ -19,14 +19,16 @@ pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 /// The batches that a handler has not taken yet.
 pub(super) struct Inbox<K> {
     replay: Option<Replay<K>>,
-    /// Whether the handler is synced when it has processed the objects of `replay`.
+    /// Whether the objects of `replay` complete the handler's initial list. If `false`, a later
+    /// batch completes the list.
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
     /// The number of events in `batches`.
     queued: usize,
     /// If this number of events or more is waiting, new events are coalesced; `None` means never.
     pub(super) threshold: Option<usize>,
-    /// The part of the shared backlog that the handler has not taken, if the handler is behind.
+    /// The range of batches that the handler has not taken from the backlog that all slow handlers
+    /// share; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
     /// The number of events that were merged into events that the handler has taken.
     pub(super) merged: u64,
@@ -71,13 +73,15 @@ impl<K> Inbox<K> {
         self.is_behind() || self.threshold.is_some_and(is_full)
     }
 
-    /// Adds a batch to the inbox of a handler that keeps up.
+    /// Adds a batch to this inbox. The caller must have checked that
+    /// [`needs_backlog`](Self::needs_backlog) returns `false`.
     pub(super) fn push(&mut self, batch: SharedBatch<K>) {
         self.queued += batch.events.len();
         self.batches.push_back(batch);
     }
 
-    /// Returns whether the handler's events are being coalesced.
+    /// Returns whether the handler is so slow that new events are merged into waiting events of the
+    /// same object.
     pub(super) fn is_behind(&self) -> bool {
         self.shared.is_some()
     }
@@ -92,9 +96,9 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events of the inbox. Returns the events and their number; `None` if there are
-    /// no events. The objects that existed when the handler was added are returned first, with the
-    /// number 0, because they do not count as waiting events.
+    /// Takes the next events of the inbox; `None` if there are none. Returns the events, and how
+    /// many of them count as waiting events. The objects that existed when the handler was added
+    /// are taken first and alone, and do not count: their number is 0.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

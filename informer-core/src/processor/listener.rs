@@ -22,7 +22,7 @@ use super::shared_backlog::SharedBacklog;
 use crate::sync::{Latch, Mutex};
 use crate::{AnyObject, Completion};
 
-/// The processor's data of one handler or stream.
+/// The waiting events, the next resync and the counters of one handler or stream.
 pub(super) struct ProcessorListener {
     name: String,
     pub(super) mailbox: Mailbox<AnyObject>,
@@ -35,13 +35,13 @@ pub(super) struct ProcessorListener {
     pub(super) synced: Completion,
     delivered: AtomicU64,
     panicked: AtomicU64,
-    /// The duration of the longest call, in nanoseconds.
+    /// The duration of the longest call of the handler, in nanoseconds.
     slowest: AtomicU64,
-    /// The total duration of all calls, in nanoseconds.
+    /// The total duration of all calls of the handler, in nanoseconds.
     busy: AtomicU64,
 }
 
-/// Statistics of one handler.
+/// Statistics of one handler or [`EventStream`](crate::EventStream).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandlerStats {
@@ -58,8 +58,9 @@ pub struct HandlerStats {
     pub coalesced: u64,
     /// The number of calls that panicked.
     pub panicked: u64,
-    /// The duration of the longest call so far. Calls of at most about a microsecond are measured
-    /// in groups of up to 16, and a group counts as one call. Always zero for a stream.
+    /// The duration of the longest call so far. While calls take at most about a microsecond, up to
+    /// 16 consecutive calls are measured together, and their total counts as one call. Always zero
+    /// for a stream.
     pub slowest: Duration,
     /// The total duration of all calls so far. Always zero for a stream.
     pub busy: Duration,
@@ -119,13 +120,14 @@ impl ProcessorListener {
         self.mailbox.start_with(replay, completes_initial_list);
     }
 
-    /// Returns whether this handler receives resyncs until the next call of
-    /// [`check_resync`](Self::check_resync).
+    /// Returns whether this handler receives the resyncs that are published now. Each call of
+    /// [`check_resync`](Self::check_resync) decides this anew.
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }
 
-    /// Returns whether the handler's events are being coalesced.
+    /// Returns whether the handler is so slow that new events are merged into waiting events of the
+    /// same object.
     pub(super) fn is_behind(&self) -> bool {
         self.mailbox.is_behind()
     }
@@ -159,7 +161,8 @@ impl ProcessorListener {
         }
     }
 
-    /// Counts a call that has returned, or an event that a stream has returned.
+    /// Counts a call of the handler that has returned, or an event that an
+    /// [`EventStream`](crate::EventStream) yields to its reader.
     pub(super) fn count_delivered(&self) {
         // Only the consumer writes the counters, so load and store are enough.
         self.delivered.store(self.delivered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! [`Mailbox`]: passes published batches to one handler or stream, which is the consumer.
 //!
 //! The publisher pushes, one consumer takes, and any thread can close the mailbox. A push wakes the
-//! consumer at most once. The consumer sleeps only if it has found the inbox empty under the lock.
-//! No user code runs under the lock: no waker, and no destructor of an object. The lock order is in
-//! [`super::shared_backlog`].
+//! consumer only if the consumer sleeps. The consumer sleeps only after it has found the mailbox
+//! empty under the lock. No user code runs under the lock: no waker, and no destructor of an
+//! object. The lock order is in [`super::shared_backlog`].
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -47,7 +47,7 @@ pub(super) struct Backlog {
 enum Taken<K> {
     Closed,
     Events(Cursor<K>),
-    /// The next events of the consumer are in the shared backlog.
+    /// Nothing was taken: the caller must take the next events with [`Mailbox::take_shared`].
     IsBehind,
     Nothing,
 }
@@ -63,7 +63,8 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Sets the objects that existed when the handler was added, which are delivered first. Must be
+    /// Sets the objects that are delivered first: those that existed when the handler was added.
+    /// `completes_initial_list` states whether the handler's initial list ends with them. Must be
     /// called before the first take.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
@@ -71,12 +72,14 @@ impl<K> Mailbox<K> {
 
     /// Adds a published batch for this handler. If the handler keeps up, adds `batch` to the inbox.
     /// If the handler is slow, adds `for_backlog` to the backlog that slow handlers share.
-    /// `for_backlog` is the same batch, but has resyncs if these are due for any handler. A slow
-    /// handler receives these resyncs only if `wants_resyncs` is `true`.
+    ///
+    /// The two batches differ only in their resyncs: `batch` has resyncs if they are due for this
+    /// handler, and `for_backlog` has resyncs if they are due for at least one handler.
+    /// `wants_resyncs` is `true` if they are due for this handler.
     ///
     /// Does nothing if the mailbox is closed, or if `batch` has no events and does not end the
     /// initial list. Returns the consumer's waker if the consumer sleeps, and whether the shared
-    /// backlog was used. The cost of a push does not depend on the handler's lag.
+    /// backlog was used.
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -136,7 +139,8 @@ impl<K> Mailbox<K> {
     }
 
     /// Takes the handler's next events from the shared backlog. Returns `None` if the mailbox has
-    /// been closed meanwhile, or if a batch must be coalesced first. The caller then tries again.
+    /// just been closed, or if the next batch has not been coalesced yet. In both cases, the caller
+    /// starts again with [`take_or_sleep`](Self::take_or_sleep).
     fn take_shared(&self) -> Option<Cursor<K>> {
         let mut garbage = Garbage::none();
         let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
@@ -156,10 +160,10 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the handler's next events from the sections of the shared backlog. A section has the
-    /// coalesced events of consecutive batches. Returns a cursor over the events, and whether the
-    /// handler has taken all events of a section. Returns `None` if the mailbox has been closed
-    /// meanwhile, or if a batch must be coalesced first. The caller then tries again.
+    /// Takes the handler's next events from one section of the shared backlog: the coalesced events
+    /// of consecutive batches. Returns a cursor over the taken events, and whether the handler has
+    /// now taken the whole section. Returns `None` in the same cases as
+    /// [`take_shared`](Self::take_shared).
     fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
@@ -170,14 +174,15 @@ impl<K> Mailbox<K> {
         Some((Cursor::of_backlog(taken.events, wants_resyncs), taken.is_whole))
     }
 
-    /// Counts one event in flight as finished. Only the consumer calls this function, so a load and
-    /// a store suffice instead of an atomic subtraction.
+    /// Records that the consumer has finished one of the events that it has taken.
     pub(super) fn finish_one(&self) {
+        // Only the consumer calls this function, so a load and a store are enough.
         let left = self.in_flight.load(Ordering::Relaxed).saturating_sub(1);
         self.in_flight.store(left, Ordering::Relaxed);
     }
 
-    /// Resets the number of events in flight, because the consumer has ended.
+    /// Records that the consumer has ended: the events that it has taken do not count as waiting
+    /// any more.
     pub(super) fn consumer_ended(&self) {
         self.in_flight.store(0, Ordering::Relaxed);
     }
@@ -212,9 +217,8 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.is_behind()
     }
 
-    /// Counts the backlog of the handler. Unlike `take_shared`, this function does not coalesce the
-    /// published batches first: a reader of the statistics must not do the work of the handler's
-    /// task.
+    /// Counts the handler's waiting events. Batches that have not been coalesced yet count with all
+    /// their events.
     pub(super) fn backlog(&self) -> Backlog {
         let count = |state: &State<K>, (shared, merged): (usize, u64)| Backlog {
             pending: state.inbox.len() + shared + self.in_flight.load(Ordering::Relaxed),

@@ -3,11 +3,14 @@
 //! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here, all handlers share one
 //! reference-counted batch, and the events of slow handlers are coalesced per key.
 //!
-//! Lock order: first the store's write lock, which the caller of [`SharedProcessor::publish`]
-//! holds, and then the registry of handlers. Then the locks that the caller's functions take:
-//! `commit` of `publish`, or `snapshot` of [`SharedProcessor::add_handler`]. Last a lock of one
-//! handler: of its mailbox, which has its waiting events, or of the time of its next resync. No
-//! handler, waker or destructor of a handler or object runs under these locks.
+//! Lock order:
+//! 1. the store's write lock, which the caller of [`SharedProcessor::publish`] holds;
+//! 2. the registry of handlers;
+//! 3. the locks that the closures `commit` of `publish` and `snapshot` of
+//!    [`SharedProcessor::add_handler`] take;
+//! 4. a lock of one handler: its mailbox (the waiting events), or the time of its next resync.
+//!
+//! No handler, waker or destructor of a handler or object runs under these locks.
 
 mod batch;
 mod coalesce;
@@ -70,9 +73,9 @@ impl<K> SharedProcessor<K> {
         SharedProcessor { shared: Arc::clone(&self.shared), _type: PhantomData }
     }
 
-    /// Sets a function that describes the status of the source of the initial list, for
-    /// [`HandlerRegistration::waiting_for`]. The function is called without a lock. Only the first
-    /// call of `describe_source` has an effect.
+    /// Sets a function that returns the reason why the initial list is not complete yet.
+    /// [`HandlerRegistration::waiting_for`] calls the function until the list is complete, and
+    /// holds no lock during the call. Only the first call of `describe_source` has an effect.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
         self.shared.describe_source(Box::new(describe));
     }
@@ -117,9 +120,10 @@ impl<K> SharedProcessor<K> {
         self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, Box::new(any(snapshot)))
     }
 
-    /// Returns a stream of the events that a handler would receive. The stream has no task, so it
-    /// also works while [`run`](Self::run) is not running. `snapshot` is the same as for
-    /// [`add_handler`](Self::add_handler).
+    /// Returns a stream of the events that a handler would receive: first the objects of `snapshot`
+    /// as initial adds, and then the events that are published after this call. `snapshot` is
+    /// called as in [`add_handler`](Self::add_handler). The stream has no task, so it also works
+    /// while [`run`](Self::run) is not running.
     ///
     /// If the processor has stopped, the stream is empty.
     pub fn events<S>(&self, options: &HandlerOptions, snapshot: impl FnOnce() -> S) -> EventStream<K>
@@ -149,10 +153,10 @@ impl<K> SharedProcessor<K> {
         self.shared.publish(batch.cast(), commit)
     }
 
-    /// Freezes and returns the interval at which to call [`check_resync`](Self::check_resync): the
-    /// shortest of all resync periods, or `None` without resyncs. The resync periods of all
-    /// handlers start now. A handler that is added later cannot get a period that is shorter than
-    /// this interval. Later calls of this method only return the interval.
+    /// Returns the interval at which to call [`check_resync`](Self::check_resync): the shortest of
+    /// all resync periods, or `None` without resyncs. The first call fixes the interval, and
+    /// restarts the resync periods of all handlers. A handler that is added later gets this
+    /// interval if it requests a shorter period, and gets no resyncs if the interval is `None`.
     #[must_use]
     pub fn freeze_check_period(&self) -> Option<Duration> {
         self.shared.freeze_check_period()

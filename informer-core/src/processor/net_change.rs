@@ -2,9 +2,9 @@
 //! the current object.
 //!
 //! Slow handlers skip states, but never receive an older state after a newer one (invariant I1).
-//! For each key, they receive an add, then updates, then a delete or a release (invariant I4).
-//! Objects that the handler will not receive any more are returned to the caller, which drops them
-//! while no lock is held.
+//! For each key, they receive an add, then updates, then a delete, or a release if the namespace is
+//! no longer watched (invariant I4). Objects that a pending change no longer needs are returned to
+//! the caller, which drops them while no lock is held.
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 
@@ -20,7 +20,8 @@ pub(super) enum NetChange<K> {
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
     /// The object was released: it left the store because its namespace is no longer watched. The
-    /// field is the last version that the handler received.
+    /// field is the last version that the handler received, or with
+    /// [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) possibly a later one.
     Released(Cached<K>),
 }
 

@@ -10,26 +10,26 @@ pub struct HandlerOptions {
     pub name: Option<String>,
     /// The resync period of the handler. Default: [`Resync::Default`].
     pub resync: Resync,
-    /// If this number of events or more is waiting, new events are coalesced per key. The event
-    /// that the handler is processing counts as waiting. Default: 1,024. Zero means one. With
-    /// `None`, events are never coalesced, and memory is unbounded.
+    /// If this number of events or more is waiting for the handler, new events are coalesced:
+    /// events of the same object are merged into one. The event that the handler is processing
+    /// counts as waiting. Default: 1,024. Zero means one. With `None`, events are never coalesced,
+    /// and memory is unbounded.
     ///
-    /// If fewer events than the threshold are waiting, the next batch is added as a whole. So the
-    /// number of waiting events of a single slow handler is at most the sum of the threshold, one
-    /// batch, and one event per key (two for an object that was deleted and added again). Slow
-    /// handlers share their coalesced events. A handler that becomes slow later needs only the
-    /// later events, so these are coalesced separately from the earlier events. So each additional
-    /// slow handler adds at most one coalesced event per key (or two, as above).
+    /// The number of waiting events of a slow handler is at most the sum of the threshold, the
+    /// number of events of one transaction of the store, and one event per object (two for an
+    /// object that was deleted and added again). Each other slow handler increases this bound by
+    /// one event per object (or two, as above), because slow handlers share merged events.
     pub threshold: Option<usize>,
-    /// Whether a coalesced update has its new object also as its old object, and so does not keep
-    /// the previous version in memory. Default: `false`; the old object is then the last version
-    /// that the handler received.
+    /// Whether updates drop their old object if they arrive after the number of waiting events has
+    /// reached the [`threshold`](Self#structfield.threshold). The handler then receives the new
+    /// object as both the old and the new object. Default: `false`; the old object is always the
+    /// last version that the handler received.
     ///
-    /// By default, a waiting update keeps the old object in memory, often as the only user of that
-    /// object. If every object changes while a handler is blocked, memory contains two versions of
-    /// every object. Set this option for a handler that only needs keys or current objects.
-    /// [`Deleted::previous`](crate::Deleted::previous) of a coalesced deletion is then the newest
-    /// version before the deletion. The option is ignored if
+    /// With `false`, a waiting update keeps the old object in memory, even if nothing else uses
+    /// that object. If every object changes while a handler is blocked, memory contains two
+    /// versions of every object. Use `true` for a handler that only needs keys or current objects.
+    /// With `true`, [`Deleted::previous`](crate::Deleted::previous) can be a version that the
+    /// handler did not receive. The option is ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
     pub coalesce_drops_old: bool,
 }
@@ -104,16 +104,17 @@ impl HandlerOptions {
         self
     }
 
-    /// Sets the threshold: if this number of events or more is waiting, new events are coalesced
-    /// per key. `None` means that events are never coalesced.
+    /// Sets the threshold: if this number of events or more is waiting for the handler, new events
+    /// of the same object are merged into one. `None` means that events are never merged.
     #[must_use]
     pub fn threshold(mut self, threshold: Option<usize>) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// Makes coalesced updates drop the old object, which saves memory while the handler is slow;
-    /// see [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
+    /// Saves memory once the number of waiting events has reached the threshold: new updates then
+    /// have the new object also as their old object. See
+    /// [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {
         self.coalesce_drops_old = true;

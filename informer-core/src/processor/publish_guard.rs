@@ -1,5 +1,5 @@
-//! [`PublishGuard`]: a batch that is being published, and the work that must wait until the
-//! publisher has released its locks.
+//! [`PublishGuard`]: a published batch of events. Dropping the guard wakes the handlers, so the
+//! publisher must release its locks before it drops the guard.
 
 use std::fmt;
 use std::task::Waker;
@@ -25,7 +25,7 @@ pub struct PublishGuard {
     /// memory.
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
-    /// Whether the resync of any handler is due.
+    /// Whether the resync of at least one handler is due.
     any_wants_resyncs: bool,
     backlogs: Backlogs<AnyObject>,
     /// Whether the batch has been added to a backlog that slow handlers share, because at least one
@@ -51,8 +51,8 @@ impl PublishGuard {
         self.has_resyncs
     }
 
-    /// Sets whether the resync of any handler is due. Must be called before the first
-    /// [`push_to`](Self::push_to).
+    /// Sets whether at least one handler receives the batch's resyncs. If `false`,
+    /// [`push_to`](Self::push_to) leaves them out. Must be called before the first `push_to`.
     pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
         self.any_wants_resyncs = any_wants_resyncs;
     }

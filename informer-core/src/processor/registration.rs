@@ -1,4 +1,4 @@
-//! [`HandlerRegistration`]: keeps a handler registered.
+//! [`HandlerRegistration`]: a registered handler. Dropping the registration removes the handler.
 
 use std::fmt;
 use std::sync::Arc;

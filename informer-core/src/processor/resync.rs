@@ -12,9 +12,9 @@ use tokio::time::Instant;
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether the handler receives the resyncs that are published now. Each [`check`](Self::check)
-    /// sets this to `true` if the handler's resync is due, and otherwise to `false`. Before the
-    /// first check, `true` for a handler with a resync period.
+    /// Whether the handler receives the resyncs that are published until the next
+    /// [`check`](Self::check). Each check sets this to `true` if the handler's resync is due, and
+    /// otherwise to `false`. Before the first check, `true` for a handler with a resync period.
     syncing: bool,
 }
 
@@ -37,9 +37,10 @@ impl ResyncClock {
         self.period
     }
 
-    /// Returns whether the handler receives the resyncs that are published now: its resync was due
-    /// at the last [`check`](Self::check), or it has a resync period and was not checked yet. The
-    /// name of this function is client-go's and has nothing to do with the initial sync.
+    /// Returns whether the handler receives the resyncs that are published until the next
+    /// [`check`](Self::check): its resync was due at the last check, or it has a resync period and
+    /// was not checked yet. The name of this function is client-go's and has nothing to do with the
+    /// initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }
@@ -60,9 +61,9 @@ impl ResyncClock {
         });
     }
 
-    /// Returns whether the current period is over, so that a resync is due. If it is over, starts
-    /// the next period, and the handler receives the resyncs that are published until the next
-    /// check.
+    /// Returns whether a resync is due, because the current period is over. If so, starts the next
+    /// period. Until the next call of this function, the handler receives resync events only if the
+    /// result is `true`.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);
         if let Some(period) = due {

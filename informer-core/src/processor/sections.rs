@@ -3,8 +3,8 @@
 //!
 //! A section has the coalesced events of consecutive batches. While a section is open, later events
 //! can be merged into it. If several handlers need a section, the section is sealed when the first
-//! of these handlers takes it, so that all of them receive the same events. A sealed section is
-//! opened again if the section after it must be merged into it.
+//! of these handlers takes it: later events then go to a new section. The two sections become one
+//! if every handler that needs the new section also needs the sealed one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,20 +15,21 @@ use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
 
-/// The maximum number of events that a handler takes at once from coalesced events that no other
-/// handler needs. One event more is possible: an object that was removed and added again has two
-/// events, which are taken together.
-const PIECE: usize = 64;
+/// The approximate maximum number of waiting events that a slow handler takes at once, if no other
+/// handler needs these events. Otherwise, there is no maximum. Later events can still be merged
+/// into the events that were not taken.
+const MAX_TAKEN: usize = 64;
 
-/// The events of one shared backlog, in sections. A section has the coalesced events of consecutive
-/// batches, and the sections are in the order of their batches.
+/// The merged events that slow handlers have not taken, in sections. A section has the events of
+/// consecutive batches, merged to one or two events per key. The sections are in the order of their
+/// batches.
 pub(super) struct Sections<K> {
     sections: VecDeque<Section<K>>,
     keeps_old: bool,
 }
 
-/// The coalesced events of consecutive batches. Coalesced batches cannot be separated again, so no
-/// handler can begin to take events at a later batch than the first.
+/// The events of consecutive batches, merged to at most one change per key. No handler needs only
+/// the later batches of a section, because merged batches cannot be separated again.
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
@@ -38,8 +39,8 @@ struct Section<K> {
 
 enum Content<K> {
     Open(Coalesced<K>),
-    /// The events are fixed, so that several handlers can share them: as long as the section is
-    /// sealed, no later events are merged into it.
+    /// The events do not change, so that several handlers can share them. Before later events are
+    /// added, [`Section::merge`] replaces `Sealed` with `Open`.
     Sealed {
         events: SharedBatch<K>,
         /// The number of keys with events. `events` can be longer, because an object that was
@@ -49,15 +50,16 @@ enum Content<K> {
     },
 }
 
-/// Coalesced events that a handler has taken from a shared backlog.
+/// Coalesced events that a slow handler has taken from the backlog that slow handlers share.
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
-    /// The number of resyncs in these events.
+    /// The number of [`Event::Resynced`] in `events`.
     pub(super) resyncs: usize,
-    /// The number of events that were merged into these events.
+    /// The number of events that were merged into earlier events, without those that the handler's
+    /// earlier takes have counted.
     pub(super) merged: u64,
-    /// Whether the handler has now taken all events of the section. A section has the coalesced
-    /// events of consecutive batches.
+    /// Whether nothing is left for this handler in the section. A section is the part of the
+    /// backlog that has the coalesced events of consecutive batches.
     pub(super) is_whole: bool,
 }
 
@@ -66,9 +68,9 @@ impl<K> Sections<K> {
         Self { sections: VecDeque::new(), keeps_old }
     }
 
-    /// Merges the events of a batch into the last section, which has the coalesced events of the
-    /// batches before. Adds a new section if `starts_section` is `true`, if there is no section, or
-    /// if the last section is sealed: its events are fixed, because handlers share them.
+    /// Merges the events of a batch into the last section, which has the coalesced events of
+    /// earlier batches. Puts the events into a new section instead if `starts_section` is `true`,
+    /// if there is no section, or if the last section is sealed, because handlers share its events.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -86,23 +88,22 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Seals the section that begins at `start`, if it exists: its events can then be shared, and
-    /// no later events are merged into them. The cost depends on the number of its events.
+    /// Seals the section (the merged events of consecutive batches) whose first batch is `start`,
+    /// if it exists. Later events then go to a new section, and a handler that [takes](Self::take)
+    /// the sealed events leaves them in place for other handlers.
     pub(super) fn seal(&mut self, start: Sequence) {
         if let Some(at) = self.find(start) {
             self.sections[at].seal(self.keeps_old);
         }
     }
 
-    /// Takes the next events of a handler from the section that begins with the batch `start`. A
-    /// section has the coalesced events of consecutive batches. Returns `None` if no section begins
-    /// there.
+    /// Takes a handler's next events from the section whose first batch is `start`; `None` if there
+    /// is no such section. A section has the merged events of consecutive batches.
     ///
-    /// If several handlers need the section, it must have been [sealed](Self::seal), and the
-    /// handler takes all its events. Otherwise the handler takes up to `limit` events, but at most
-    /// [`PIECE`], and later events can still be merged into the remaining events. One event more is
-    /// possible: an object that was removed and added again has two events, which are taken
-    /// together.
+    /// If several handlers need the section, the caller must [seal](Self::seal) it first. From a
+    /// sealed section, the handler takes all events, whatever `limit` is; they also stay there for
+    /// the other handlers. From an open section, the handler takes at most about [`MAX_TAKEN`]
+    /// events, or `limit` events if that is less; the rest stays in the section.
     pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
@@ -114,8 +115,9 @@ impl<K> Sections<K> {
                 is_whole: true,
             }),
             Content::Open(coalesced) => {
-                // I11: the handler holds a few events, and the rest is still one event per key.
-                let events = coalesced.take(limit.map_or(PIECE, |limit| limit.min(PIECE)));
+                // I11: the handler holds a few events, and the rest is still one event per key. One
+                // event more than the limit is possible; see `Coalesced::take`.
+                let events = coalesced.take(limit.map_or(MAX_TAKEN, |limit| limit.min(MAX_TAKEN)));
                 let completes_initial_list = coalesced.take_initial_end();
                 Some(TakenEvents {
                     resyncs: count_resyncs(&events),
@@ -127,35 +129,40 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the sequence number of the first batch of the section that follows the section at
-    /// `start`; `None` if no section follows.
+    /// Given the first batch of a section, `start`, returns the first batch of the next section;
+    /// `None` if there is no next section. A section has the merged events of consecutive batches.
     pub(super) fn after(&self, start: Sequence) -> Option<Sequence> {
         let next = self.sections.partition_point(|section| section.start <= start);
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Counts the events of the sections whose first batch is in the range `from..to`, and the
-    /// events that were merged into them.
+    /// Returns two numbers for the sections whose first batch is in the range `from..to`: how many
+    /// events these sections have, and how many other events were merged into these events. A
+    /// section has the merged events of consecutive batches.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
     }
 
-    /// Removes all sections that begin before the batch `first`. No handler needs these sections.
-    pub(super) fn trim(&mut self, first: Sequence, garbage: &mut Garbage<K>) {
-        while self.sections.front().is_some_and(|section| section.start < first) {
+    /// Removes the sections (the merged events of consecutive batches) whose first batch is before
+    /// `first_needed`, and moves their events to `garbage`. The caller must ensure that no handler
+    /// needs these events.
+    pub(super) fn trim(&mut self, first_needed: Sequence, garbage: &mut Garbage<K>) {
+        while self.sections.front().is_some_and(|section| section.start < first_needed) {
             let unused = self.sections.pop_front();
             garbage.batches.extend(unused.map(|section| section.content.into_batch()));
         }
     }
 
-    /// Returns the sequence number of the first batch of each section. A section has the coalesced
-    /// events of consecutive batches, and a batch has the events of one transaction.
+    /// Returns the sequence number of the first batch of each section. A section has the merged
+    /// events of consecutive batches.
     pub(super) fn starts(&self) -> impl Iterator<Item = Sequence> {
         self.sections.iter().map(|section| section.start)
     }
 
-    /// Merges each section that begins at one of `starts` into the section before it.
+    /// Merges neighbouring sections. A section has the merged events of consecutive batches. If the
+    /// first batch of a section is in `starts`, its events are merged into the section before it.
+    /// Events that the merge replaces are moved to `garbage`.
     pub(super) fn join(&mut self, starts: &[Sequence], garbage: &mut Garbage<K>) {
         let mut at = 1;
         while let Some(start) = self.sections.get(at).map(|section| section.start) {
@@ -195,8 +202,8 @@ impl<K> Section<K> {
         }
     }
 
-    /// Merges a batch that has `len` entries and directly follows the events of this section. If
-    /// the section is sealed, later events can then be merged into it again.
+    /// Merges the next batch, which has `len` changes, into this section. If the section is sealed,
+    /// because handlers share its events, the section first gets its own copy of these events.
     fn merge(&mut self, batch: &EventBatch<K>, len: usize, keeps_old: bool, garbage: &mut Garbage<K>) {
         let before = self.len();
         if let Content::Sealed { events, .. } = &self.content {

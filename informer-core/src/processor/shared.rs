@@ -32,8 +32,9 @@ pub(super) struct Shared {
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
     default_resync: Option<Duration>,
-    /// A function that describes the status of the source of the initial list.
-    source: OnceLock<Describe>,
+    /// A function that returns the reason why the initial list is not complete, for example an
+    /// error of the API server. Not set if no reason can be given.
+    reason: OnceLock<Describe>,
 }
 
 pub(super) type TakeSnapshot<'a> = Box<dyn FnOnce() -> Replay<AnyObject> + 'a>;
@@ -78,12 +79,12 @@ impl Shared {
             has_encoded: Arc::default(),
             task_added: Notify::new(),
             default_resync,
-            source: OnceLock::new(),
+            reason: OnceLock::new(),
         })
     }
 
     pub(super) fn describe_source(&self, describe: Describe) {
-        _ = self.source.set(describe);
+        _ = self.reason.set(describe);
     }
 
     pub(super) fn handler_count(&self) -> usize {
@@ -262,7 +263,7 @@ impl Shared {
             (registry.stopped, registry.list_complete, unstarted)
         };
         let list = (!list_complete).then(|| {
-            let why = self.source.get().map_or_else(String::new, |describe| format!(": {}", describe()));
+            let why = self.reason.get().map_or_else(String::new, |describe| format!(": {}", describe()));
             format!("the informer's initial list is not complete{why}")
         });
         Progress { stopped, list, unstarted }

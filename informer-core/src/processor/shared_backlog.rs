@@ -2,8 +2,9 @@
 //! these handlers.
 //!
 //! Publishing only appends the batch, once for all slow handlers. Later, when the publisher has
-//! released the store's locks, it coalesces the batch. If another thread holds the lock `sections`
-//! at that moment, that thread coalesces the batch, and the publisher does not wait.
+//! released the store's locks, it merges the batch into the coalesced events, `sections`. If
+//! another thread has locked `sections` at that moment, the publisher does not wait: that thread
+//! merges the batch after it has released the lock.
 //!
 //! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
 //! locks is held.
@@ -29,80 +30,85 @@ pub(super) struct Backlogs<K> {
     dropping_old: Arc<SharedBacklog<K>>,
 }
 
-/// The batches and coalesced events of all slow handlers that have the same effective value of
-/// [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old).
+/// The waiting events of slow handlers: batches that have not been coalesced yet, and the coalesced
+/// events of earlier batches. Handlers whose updates
+/// [drop old objects](crate::HandlerOptions::coalesce_drops_old) have a separate backlog.
 pub(super) struct SharedBacklog<K> {
     staged: Mutex<Staged<K>>,
     sections: Mutex<Sections<K>>,
 }
 
-/// The part of the shared backlog that a slow handler has not taken: a range of batches.
+/// One slow handler's part of the shared backlog: the batches that this handler has not taken.
 pub(super) struct SharedPart {
-    /// The start of the part: the sequence number of its first batch.
+    /// The sequence number of the first batch that the handler has not taken.
     from: Sequence,
-    /// The exclusive end of the part: one more than the sequence number of the last batch that was
-    /// published for the handler.
+    /// One more than the sequence number of the last batch that was published for the handler.
     to: Sequence,
-    /// The exclusive end of the batches with resyncs that were due for this handler. A section (the
-    /// coalesced events of consecutive batches) can begin before this number, and also contain
-    /// later batches. The handler then receives all resyncs of the section, even those that were
-    /// due only for other handlers.
+    /// One more than the sequence number of the last batch whose resyncs were due for this handler.
+    /// While `from` is less than this number, the handler receives the resyncs that it takes.
+    /// Later, it skips them, because they were due only for other handlers.
+    // The merged events of several batches are taken together, so the handler can also receive
+    // resyncs that were due only for other handlers.
     resyncs_end: Sequence,
 }
 
 impl SharedPart {
-    /// Returns the sequence number of the first batch of this part of the shared backlog.
+    /// Returns the sequence number of the first batch that the handler has not taken.
     pub(super) fn start(&self) -> Sequence {
         self.from
     }
 }
 
+/// The batches that have not been coalesced yet. Also the number of the first batch that each slow
+/// handler has not taken.
 struct Staged<K> {
     /// The sequence number of the batch that is being published, or of the next batch if none is
     /// being published.
     next: Sequence,
-    /// Whether the batch with the number `next` has been added to `batches`.
+    /// Whether the batch that is being published, which has the number `next`, has been added to
+    /// `batches`.
     has_next: bool,
     /// The batches that have not been coalesced yet.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
     /// For each batch, the number of handlers whose untaken batches begin with it.
     readers: BTreeMap<Sequence, usize>,
-    /// Whether [`SharedBacklog::tidy`] must run: it removes coalesced events that no handler needs,
-    /// and merges coalesced events that need not be separate.
+    /// Whether [`SharedBacklog::tidy`] must run, to remove coalesced events that no handler needs,
+    /// or to merge coalesced events further.
     is_untidy: bool,
 }
 
 impl<K> Staged<K> {
-    /// Returns whether a handler needs, or can still need, the events from the batch `start` on,
-    /// but no earlier events. If so, the batch must not be merged with the batches before it.
+    /// Returns whether the batch `start` is, or can still become, the first batch that a handler
+    /// needs. If so, it must not be merged with the batches before it.
     fn is_boundary(&self, start: Sequence) -> bool {
         // Until the publication of the batch `next` ends, `push` can add this batch for another
         // handler, as the first batch that the handler needs.
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the sequence number of the first batch that a handler needs, or can still need. The
-    /// batches before it can be removed.
+    /// Returns the sequence number of the oldest batch that a handler has not taken; `next` if
+    /// there is no such batch. The batches before the result can be removed.
     fn first_needed(&self) -> Sequence {
         // The batch `next` is kept: see `is_boundary`.
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns whether exactly one handler needs the coalesced events whose first batch is `start`.
+    /// Returns whether two conditions hold: exactly one handler can need the batch `start`, and
+    /// this handler needs no earlier batch.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
     }
 
-    /// Returns the sequence number of the first batch that has not been coalesced. If all batches
-    /// have been coalesced, returns the number of the batch that will be published next.
+    /// Returns the sequence number of the oldest batch in `batches`. If `batches` is empty, returns
+    /// the number of the batch that is added to it next.
     fn first_uncoalesced(&self) -> Sequence {
         let next = self.next + u64::from(self.has_next);
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
     }
 
-    /// Returns whether there are batches to coalesce, or coalesced events that
-    /// [`SharedBacklog::tidy`] may have to remove, or to merge with others.
+    /// Returns whether [`SharedBacklog::coalesce`] has batches to process, or
+    /// [`SharedBacklog::tidy`] must run.
     fn needs_work(&self) -> bool {
         self.is_untidy || !self.batches.is_empty()
     }
@@ -127,16 +133,15 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Moves the start of `part` to the batch `next`, because the handler has taken all earlier
-    /// events. `part` is the range of batches that the handler has not taken. If `next` is `None`,
-    /// moves the start to the first batch that has not been coalesced. Returns whether batches are
-    /// left in `part`.
-    fn advance(&mut self, part: &mut SharedPart, next: Option<Sequence>) -> bool {
-        self.remove_reader(part.from);
-        part.from = next.unwrap_or_else(|| self.first_uncoalesced());
-        let has_more = part.from < part.to;
+    /// Removes the batches before `next` from `untaken`, the batches that a handler has not taken.
+    /// If `next` is `None`, removes all batches except those that are still in `self.batches`.
+    /// Returns whether `untaken` still has batches.
+    fn advance(&mut self, untaken: &mut SharedPart, next: Option<Sequence>) -> bool {
+        self.remove_reader(untaken.from);
+        untaken.from = next.unwrap_or_else(|| self.first_uncoalesced());
+        let has_more = untaken.from < untaken.to;
         if has_more {
-            self.add_reader(part.from);
+            self.add_reader(untaken.from);
         }
         has_more
     }
@@ -183,40 +188,39 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Adds the batch that is being published to `part`, the range of batches that a slow handler
-    /// has not taken. `part` is `None` if the handler has become slow at this batch. Also adds the
-    /// batch to the backlog, unless the batch has already been added for another handler.
-    pub(super) fn push(&self, batch: &SharedBatch<K>, part: &mut Option<SharedPart>, wants_resyncs: bool) {
+    /// Records in `untaken` that a slow handler needs the batch that is being published and, if
+    /// `wants_resyncs` is `true`, the resyncs of the batch. Creates `untaken` if it is `None`. Also
+    /// adds the batch to the backlog, unless it has already been added for another handler.
+    pub(super) fn push(&self, batch: &SharedBatch<K>, untaken: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
         let sequence = staged.stage(batch);
-        let part = part.get_or_insert_with(|| {
+        let untaken = untaken.get_or_insert_with(|| {
             staged.add_reader(sequence);
             SharedPart { from: sequence, to: sequence, resyncs_end: sequence }
         });
-        part.to = sequence + 1;
+        untaken.to = sequence + 1;
         if wants_resyncs {
-            part.resyncs_end = part.to;
+            untaken.resyncs_end = untaken.to;
         }
     }
 
-    /// Records that the current batch has been pushed for all handlers that need it. The next
-    /// [`push`](Self::push) is then for a new batch.
+    /// Ends the publication of a batch, after [`push`](Self::push) was called for each slow handler
+    /// that needs the batch. The next `push` then adds a new batch.
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
         if std::mem::take(&mut staged.has_next) {
             // A handler's task may have coalesced the batch already. Until now, the section of the
             // batch was kept separate for handlers that the publisher had not reached. If no
-            // handler's part begins with this section, `tidy` can now remove the section, or merge
-            // it into the section before it.
+            // handler begins with this section, `tidy` can now remove the section, or merge it into
+            // the section before it.
             staged.is_untidy |= staged.batches.back().is_none_or(|(last, _)| *last != staged.next);
             staged.next += 1;
         }
     }
 
-    /// Locks the sections, which have the coalesced events of this backlog, and calls `f` with
-    /// them. After releasing the lock, coalesces the batches that were published while the lock was
-    /// held, because their publishers could not do so.
+    /// Locks the merged events of this backlog, and calls `f` with them. Then also merges the
+    /// batches that other threads have added while the lock was held.
     pub(super) fn with_sections<R>(
         &self,
         garbage: &mut Garbage<K>,
@@ -231,9 +235,9 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section that begins with the batch `from`, if several handlers can need it: later
-    /// events are then not merged into it, so all of these handlers take the same events. A section
-    /// has the coalesced events of consecutive batches.
+    /// Seals the section (the merged events of consecutive batches) whose first batch is `from`,
+    /// unless only one handler can need this section. Later events then go to a new section, and a
+    /// handler that takes the sealed events leaves them in place for the other handlers.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.
@@ -242,51 +246,54 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Takes the next events of a handler. Returns the events, and whether the handler wants the
-    /// resyncs among them. `part` is the range of batches that the handler has not taken, and
-    /// becomes `None` if the handler has then taken all batches. Returns `None` if `part` is
-    /// `None`, or if the first batch of `part` has not been coalesced.
+    /// Takes the next events of a handler from `sections`, the coalesced events of this backlog.
+    /// Removes the taken batches from `untaken`, which becomes `None` if the handler has taken all
+    /// batches. Returns the events, and whether the handler wants the resyncs among them. If not,
+    /// the caller must skip the resyncs.
     ///
-    /// [`seal`](Self::seal) must be called before. [`tidy`](Self::tidy) must be called after if
-    /// [`TakenEvents::is_whole`] is `true`.
+    /// Returns `None` if `untaken` is `None`, or if [`coalesce`](Self::coalesce) has not added the
+    /// first batch of `untaken` to `sections` yet.
+    ///
+    /// The caller must call [`seal`](Self::seal) first and, if [`TakenEvents::is_whole`] is `true`,
+    /// [`tidy`](Self::tidy) afterwards.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
-        part: &mut Option<SharedPart>,
+        untaken: &mut Option<SharedPart>,
         limit: Option<usize>,
     ) -> Option<(TakenEvents<K>, bool)> {
-        let own = part.as_mut()?;
+        let own = untaken.as_mut()?;
         let taken = sections.take(own.from, limit)?;
         let wants_resyncs = own.from < own.resyncs_end;
         if taken.is_whole && !self.staged.lock().advance(own, sections.after(own.from)) {
-            *part = None;
+            *untaken = None;
         }
         Some((taken, wants_resyncs))
     }
 
-    /// Counts the events of `part`, the range of batches that a handler has not taken. Also counts
-    /// the events that have been merged into these events.
-    pub(super) fn count(&self, sections: &Sections<K>, part: &SharedPart) -> (usize, u64) {
-        let (events, merged) = sections.count(part.from, part.to);
+    /// Returns two numbers for `untaken`, the batches that a handler has not taken: how many events
+    /// these batches have now, and how many other events were merged into these events.
+    pub(super) fn count(&self, sections: &Sections<K>, untaken: &SharedPart) -> (usize, u64) {
+        let (events, merged) = sections.count(untaken.from, untaken.to);
         let staged = self.staged.lock();
-        let own = staged.batches.iter().filter(|(sequence, _)| (part.from..part.to).contains(sequence));
+        let own = staged.batches.iter().filter(|(sequence, _)| (untaken.from..untaken.to).contains(sequence));
         (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
     }
 
-    /// Ends the use of the backlog by a handler that has been removed. `part` is the range of
-    /// batches that the handler has not taken.
-    pub(super) fn remove(&self, part: &SharedPart, garbage: &mut Garbage<K>) {
+    /// Records that a handler has been removed and no longer needs the batches `untaken`. Then
+    /// calls [`settle`](Self::settle), which removes the events that no other handler needs.
+    pub(super) fn remove(&self, untaken: &SharedPart, garbage: &mut Garbage<K>) {
         {
             let mut staged = self.staged.lock();
-            staged.remove_reader(part.from);
+            staged.remove_reader(untaken.from);
             staged.is_untidy = true;
         }
         self.settle(garbage);
     }
 
-    /// Coalesces the published batches, and removes coalesced events that no handler needs. If
-    /// another thread has locked the coalesced events, returns at once, and that thread does this
-    /// work.
+    /// Merges the published batches into the coalesced events, and removes coalesced events that no
+    /// handler needs. If another thread has locked the coalesced events, returns at once: that
+    /// thread does both after it has released the lock.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // A thread that has the sections checks `needs_work` again after it has released them.
         while self.staged.lock().needs_work()
@@ -296,8 +303,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Merges the events of all staged batches, in order, into the [sections](super::sections) of the
-    /// backlog, and then [tidies](Self::tidy) the sections. Does nothing if no work is due.
+    /// Merges the published batches that are not in `sections` yet into `sections`, in order, and
+    /// then calls [`tidy`](Self::tidy).
     pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         if !self.staged.lock().needs_work() {
             return;
@@ -314,9 +321,9 @@ impl<K> SharedBacklog<K> {
         self.tidy(sections, garbage);
     }
 
-    /// Removes the sections that no handler needs. A section has the coalesced events of
-    /// consecutive batches. Then merges each section into the section before it, unless a handler
-    /// can need the later section without the earlier one.
+    /// Removes the sections that no handler needs. A section has the merged events of consecutive
+    /// batches. Then merges neighboring sections, unless a handler can need the later section but
+    /// not the earlier one.
     pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         let (first, unneeded) = {
             let mut staged = self.staged.lock();

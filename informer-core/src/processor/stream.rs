@@ -1,7 +1,8 @@
 //! [`EventStream`]: the events of an informer as a stream.
 //!
-//! client-go has no counterpart; `NewIndexerInformerWatcher` of tools/watch is similar, but its
-//! buffer is unbounded. A stream has no task of its own; it makes progress only while it is polled.
+//! The closest counterpart in client-go is `NewIndexerInformerWatcher` of tools/watch, whose buffer
+//! is unbounded. A stream has no task of its own. While it is not polled, events wait; by default,
+//! many waiting events are coalesced per key.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! [`CacheControllerConfig`]: the source and the settings of a controller.
+//! [`CacheControllerConfig`]: the settings of a controller, with the source of its objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kube::Resource;
 /// Decides at the end of each resync period whether to resync.
 pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 
-/// The source and the settings of a [`CacheController`](super::CacheController).
+/// The settings of a [`CacheController`](super::CacheController), with the source of its objects.
 ///
 /// client-go: `Config` of tools/cache/controller.go. The process function is an argument of
 /// [`CacheController::new`](super::CacheController::new) instead.
@@ -27,8 +27,8 @@ pub struct CacheControllerConfig<K: 'static> {
 }
 
 impl<K: Resource + 'static> CacheControllerConfig<K> {
-    /// Returns the default settings: a new queue without access to a
-    /// [store](DeltaFifo::with_known_objects), no resyncs, and no retries of failed items.
+    /// Returns the default settings: a new queue that cannot read a store of the program (see
+    /// [`queue`](Self::queue)), no resyncs, and no retries of failed items.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             lister_watcher,
@@ -86,8 +86,8 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
     /// not processed until its next change or resync.
     ///
     /// If all items of a batch fail and no other change is queued, the controller waits before it
-    /// retries them: 5 ms at first, doubled after each failure up to one second. A stopping
-    /// controller doesn't wait; it returns when all remaining items have failed.
+    /// retries them: 5 ms at first, doubled after each failure up to one second. After shutdown, it
+    /// retries without a wait, until the queue is empty or all items of a batch fail.
     #[doc(alias = "RetryOnError")]
     pub fn retry_on_error(mut self) -> Self {
         self.retry_on_error = true;

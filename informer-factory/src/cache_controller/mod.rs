@@ -109,7 +109,8 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process, resync }
     }
 
-    /// Returns a controller for an informer. The informer has created the queue and the source.
+    /// Returns a controller that runs `source`, which must fill `queue`, and calls `process` with
+    /// all queued changes at once. Informers use this function.
     pub(crate) fn over(
         queue: DeltaFifo<K>,
         source: SourceTask<K>,

@@ -156,9 +156,9 @@ impl FactoryBuilder {
     }
 
     /// Sets the configuration of all reflectors: page size, backoff, timeouts, `on_failure`.
-    /// [`configure`](Self::configure) changes it for one type. Default: [`ReflectorConfig::new`].
-    /// The factory replaces the [`server`](ReflectorConfig::server) of the configuration with one
-    /// that all its informers share.
+    /// [`configure`](Self::configure) changes the configuration for one type. Default:
+    /// [`ReflectorConfig::new`]. The factory replaces the state of the server that
+    /// [`ReflectorConfig::server`] sets: all its informers share the factory's own state.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {

@@ -14,7 +14,8 @@ use super::{ForResourceError, SharedInformerFactory};
 use crate::{InformerScope, SharedIndexInformer};
 
 impl SharedInformerFactory {
-    /// Gives access to informers of [`DynamicObject`]s, in the scope of this handle.
+    /// Gives access to informers of [`DynamicObject`]s. They cover only the objects that `self`
+    /// selects; see [`in_namespace`](Self::in_namespace) and [`with_labels`](Self::with_labels).
     #[must_use]
     #[doc(alias = "DynamicSharedInformerFactory")]
     #[doc(alias = "dynamicinformer")]
@@ -22,7 +23,8 @@ impl SharedInformerFactory {
         DynamicInformers { factory: self }
     }
 
-    /// Gives access to metadata-only informers, in the scope of this handle.
+    /// Gives access to metadata-only informers. They cover only the objects that `self` selects;
+    /// see [`in_namespace`](Self::in_namespace) and [`with_labels`](Self::with_labels).
     #[must_use]
     #[doc(alias = "metadatainformer")]
     pub fn metadata(&self) -> MetadataInformers<'_> {

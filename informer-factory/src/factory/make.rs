@@ -54,7 +54,8 @@ impl SharedInformerFactory {
         informer.cast()
     }
 
-    /// Returns whether the factory's builder sets the pruned paths of this type.
+    /// Returns whether the factory's builder has set which fields are skipped when objects of the
+    /// type `K` are decoded.
     pub(crate) fn prunes<K: 'static>(&self) -> bool {
         self.inner.config.by_type.get::<K>().is_some_and(|options| options.prune.is_some())
     }

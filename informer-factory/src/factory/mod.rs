@@ -84,8 +84,8 @@ pub struct SharedInformerFactory {
 struct Inner {
     client: Client,
     config: builder::FactoryConfig,
-    /// The namespaces that informers watch separately; `None` if the builder did not set
-    /// [`namespaces`](FactoryBuilder::namespaces).
+    /// The current namespaces of a factory that was built with
+    /// [`namespaces`](FactoryBuilder::namespaces); `None` for other factories.
     watched_namespaces: Option<WatchedNamespaces>,
     /// State about the server that all informers share: outages, and support for streaming lists.
     server: SharedServer,
@@ -134,11 +134,11 @@ impl SharedInformerFactory {
         Self { inner: Arc::new(inner), scope }
     }
 
-    /// Returns the informer of a resource, and creates it on first use. The informer stays empty
-    /// until [`start`](Self::start). After [`shutdown`](Self::shutdown), a new informer is already
-    /// stopped. If an informer has stopped because its task panicked, for example in its source,
-    /// this method returns a new informer, which starts at the next `start`, or at once with
-    /// [`stop_idle_after`](FactoryBuilder::stop_idle_after).
+    /// Returns the informer of a resource. Creates a new one on first use, or if the last one has
+    /// stopped because its task panicked. A new informer stays empty until the next
+    /// [`start`](Self::start). With [`stop_idle_after`](FactoryBuilder::stop_idle_after), it starts
+    /// at once if `start` was called before. After [`shutdown`](Self::shutdown), a new informer is
+    /// already stopped.
     ///
     /// `K` is any type that kube can list: a type of k8s-openapi, a custom resource, or a slim view
     /// of either. Each type has its own informer, even for the same resource.

@@ -9,7 +9,9 @@ use super::SharedInformerFactory;
 use super::scope::NamespaceScope;
 use crate::{NamespaceError, SharedIndexInformer};
 
-/// The namespaces that informers watch separately. No other lock is taken while its lock is held.
+/// The current namespaces of a factory that was built with
+/// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces). No other lock is taken while
+/// the lock of this set is held.
 #[derive(Debug, Default)]
 pub(super) struct WatchedNamespaces(Mutex<BTreeSet<String>>);
 
@@ -41,9 +43,9 @@ impl SharedInformerFactory {
     /// [`NamespaceError::FixedFactory`] if the factory was built without
     /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces),
     /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] if an
-    /// informer was created with [`informer_with`](Self::informer_with) and a source that cannot
-    /// watch namespaces separately. After [`NamespaceError::Fixed`], all other informers watch the
-    /// namespace.
+    /// informer was created with [`informer_with`](Self::informer_with) and a source that does not
+    /// support one watch per namespace. After [`NamespaceError::Fixed`], all other informers watch
+    /// the namespace.
     pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
@@ -64,8 +66,9 @@ impl SharedInformerFactory {
         self.change_namespaces(namespace, |names| _ = names.remove(namespace))
     }
 
-    /// Returns the namespaces that informers watch separately, sorted by name; empty if the factory
-    /// was built without [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
+    /// Returns the current namespaces of a factory that was built with
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), sorted by name. Empty for
+    /// other factories.
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
         let names = self.inner.watched_namespaces.as_ref().map(WatchedNamespaces::get);
@@ -114,11 +117,12 @@ impl SharedInformerFactory {
     }
 }
 
-/// Adds a namespace to an informer if the factory has the namespace, otherwise removes the
-/// namespace from the informer. Returns the completion of this addition or removal. Tries again if
-/// another thread has meanwhile added the namespace to the factory, or removed it. Applies only one
-/// namespace, because if two threads applied the whole set, each could remove the namespace that
-/// the other has added.
+/// Adds the namespace `name` to an informer if the factory has this namespace; otherwise removes
+/// `name` from the informer. Then checks the factory again, because another thread can have changed
+/// it. Returns the [`Completion`] of the informer's `add_namespace` or `remove_namespace`.
+///
+/// Applies only one namespace: if two threads applied the whole set, each could remove the
+/// namespace that the other has added.
 fn apply_namespace(
     informer: &SharedIndexInformer<AnyObject>,
     watched: &WatchedNamespaces,

@@ -38,9 +38,9 @@ pub struct InformerReport {
     pub encoded_bytes: Option<usize>,
     /// The resource version that the store has reached.
     pub watermark: ResourceVersion,
-    /// The time since the store reached [`watermark`](Self#structfield.watermark), the resource
-    /// version up to which it has all changes; `None` before the first version. A list or bookmark
-    /// that brings no newer version restarts this time, unless namespaces are watched separately.
+    /// The time since a list, event or bookmark last set [`watermark`](Self#structfield.watermark),
+    /// the resource version up to which the store has all changes. `None` before `watermark` was
+    /// first set. If each namespace has its own watch, only a change of the version counts.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes, which the store does not have yet.
     pub queued: usize,
@@ -87,8 +87,8 @@ impl InformerReport {
 
 impl fmt::Display for InformerReport {
     /// Writes `pods (synced)`, or the reason why the informer is not synced, such as
-    /// `pods (not started)`. After the start, the text also names separately watched namespaces
-    /// that have not been listed.
+    /// `pods (not started)`. If each namespace has its own watch, the text of a started informer,
+    /// synced or not, names the namespaces that have not been listed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.has_synced {
             let but_for = self.status.unlisted().into_iter().map(|namespace| format!(", except {namespace}"));

@@ -73,7 +73,9 @@ pub(super) enum NamespaceScope {
     #[default]
     All,
     One(String),
-    /// The namespaces that the factory's informers watch separately.
+    /// The current namespaces of a factory that was built with
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), each with its own
+    /// watch.
     Separate,
 }
 

@@ -82,8 +82,8 @@ impl Inner {
     }
 }
 
-/// Stops unused informers until `shutdown`, or until the factory is dropped. The weak reference
-/// does not keep the factory alive.
+/// Stops each informer that has been unused for `period`. Runs until `shutdown`, or until the
+/// factory is dropped. The weak reference does not keep the factory alive.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
     let checks = async {
         loop {

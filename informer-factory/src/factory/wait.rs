@@ -116,7 +116,8 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns whether the completion was cancelled. A cancelled completion is never set.
+/// Returns whether the [`Completion`] of an informer's initial list was cancelled, because the
+/// informer stopped before it was synced.
 fn is_cancelled(completion: &Completion) -> bool {
     completion.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

@@ -10,8 +10,8 @@
 //! - A query sees one state of objects and indexes (I7). When a handler receives a change, the store
 //!   already has this change (I3).
 //! - Each handler is called by one task, one call at a time. For each object, the handler receives
-//!   an add, then updates, then a delete or a release (I4). There is no order between objects or
-//!   between handlers.
+//!   an add, then updates, and at last a delete, or a release if the informer stops watching the
+//!   object's namespace (I4). There is no order between objects or between handlers.
 //! - A handler that is added later first receives the existing objects (I5).
 //! - If an object is deleted and created again under the same name, handlers that have received
 //!   the object receive a delete and an add, even if the deletion was missed. client-go delivers an
@@ -78,8 +78,8 @@ pub(crate) struct Shared {
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
     progress: Arc<Progress>,
-    /// The number of store handles that the informer itself holds. They do not count as use of the
-    /// informer.
+    /// The number of store handles that the informer itself holds. If more exist, the program uses
+    /// the informer.
     own_handles: usize,
 }
 
@@ -240,9 +240,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns a [`Completion`] that is set when the initial list is in the store.
     ///
-    /// An informer of several namespaces does not wait for a namespace after the server has refused
-    /// it (403) for ten seconds. At least one other namespace must have been listed. A logged
-    /// warning and [`status`](Self::status) name the refused namespaces.
+    /// An informer of several namespaces does not wait for refused ones: those whose requests the
+    /// server has refused (403) for ten seconds. But at least one namespace must have been listed.
+    /// A logged warning and [`status`](Self::status) name the refused namespaces.
     /// [`cache_in`](Self::cache_in) waits for one namespace, even if the server refuses it.
     #[must_use]
     pub fn synced(&self) -> Completion {
@@ -250,8 +250,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns a [`Completion`] that is set when the initial list of a namespace is in the store.
-    /// If the informer does not watch this namespace separately, the result is that of
-    /// [`synced`](Self::synced).
+    /// If this namespace is not one of the informer's [`namespaces`](Self::namespaces), returns the
+    /// completion of [`synced`](Self::synced).
     #[must_use]
     pub fn synced_in(&self, namespace: &str) -> Completion {
         let own = match self.shared.source.as_ref() {
@@ -267,8 +267,8 @@ impl<K> SharedIndexInformer<K> {
         Self { shared, _type: PhantomData }
     }
 
-    /// Returns a handle of the same informer whose objects have the static type `T`, as
-    /// [`Cached::cast`] does for one object.
+    /// Returns a handle of the same informer with another static type of the objects. Converts no
+    /// objects: `T` must be the type of the informer's objects, or [`AnyObject`].
     pub(crate) fn cast<T>(&self) -> SharedIndexInformer<T> {
         SharedIndexInformer::of(Arc::clone(&self.shared))
     }

@@ -28,13 +28,14 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// - Each namespace has its own watermark, the resource version that the store has reached for
     ///   it; see [`Indexer::watermarks`](informer_store::Indexer::watermarks).
     ///   [`watermark`](Self::watermark) returns the lowest of them, and an empty version until all
-    ///   namespaces have been listed.
-    /// - [`wait_until`](Self::wait_until) waits for all namespaces, and
+    ///   namespaces, even refused ones, have been listed.
+    /// - [`wait_until`](Self::wait_until) waits for all namespaces, even refused ones, and
     ///   [`wait_for_write`](Self::wait_for_write) for the object's namespace.
     /// - A namespace that the server refuses, or whose requests fail, does not delay the others.
     ///   [`status`](Self::status) reports the status of each namespace.
-    /// - The objects of a removed namespace are [released](informer_core::Event::Released), not
-    ///   deleted.
+    /// - When a namespace is removed, its objects leave the store. Handlers receive them as
+    ///   [released](informer_core::Event::Released) and not as deleted, because the objects can
+    ///   still exist on the server.
     ///
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -70,18 +71,19 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 
 impl<K> SharedIndexInformer<K> {
     /// Adds a namespace, at any time. Returns a [`Completion`] that is set when the namespace's
-    /// first list is in the store. It is cancelled if the namespace is removed or the informer stops
-    /// before that. If the namespace is already watched, this method returns the same completion as
-    /// the call that added it.
+    /// first list is in the store. The completion is cancelled if the namespace is removed or the
+    /// informer stops before that. If the namespace is already watched, this method returns the
+    /// completion of the call that added the namespace.
     ///
-    /// A namespace can be added again while it is being removed. Handlers then receive its objects
-    /// first as released, and as added when they are listed again.
+    /// A namespace can be added again while it is being removed. For each object, handlers still
+    /// receive [`on_release`](informer_core::EventHandler::on_release), as after every removal, and
+    /// then `on_add` when the object is listed again.
     ///
     /// # Errors
-    /// [`NamespaceError::Fixed`] if the informer does not watch namespaces separately, because it
-    /// was created neither with [`new_in_namespaces`](Self::new_in_namespaces) nor from a source
-    /// that is listed namespace by namespace. A factory
-    /// [with separate namespaces](crate::FactoryBuilder::namespaces) creates such sources.
+    /// [`NamespaceError::Fixed`] if the informer was created neither with
+    /// [`new_in_namespaces`](Self::new_in_namespaces) nor from a source that is listed
+    /// [namespace by namespace](ListerWatcher::namespace_by_namespace). A factory that was built
+    /// with [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces) creates such sources.
     /// [`NamespaceError::InvalidName`] for an invalid name.
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
@@ -95,7 +97,7 @@ impl<K> SharedIndexInformer<K> {
     ///
     /// Returns a [`Completion`] that is set when the namespace's reflector has ended and the store
     /// has no object of the namespace. Handlers can receive the releases later. If the namespace is
-    /// not watched, this is the completion of an earlier removal that is still in progress, or a
+    /// not watched, returns the completion of an earlier removal that is still in progress, or a
     /// completion that is already set. The completion is cancelled if the informer stops first.
     ///
     /// # Errors
@@ -107,10 +109,11 @@ impl<K> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns the namespaces that the informer watches separately, sorted by name; empty for an
-    /// informer of one fixed namespace or of all namespaces.
+    /// Returns the current namespaces of an informer to which namespaces can be
+    /// [added](Self::add_namespace), sorted by name. Empty for other informers.
     ///
-    /// A reconciler can use this to distinguish a deleted object from an object of a removed namespace.
+    /// With this list, a reconciler can distinguish a deleted object from an object of a removed
+    /// namespace.
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
         match self.shared.source.as_ref() {

@@ -1,5 +1,5 @@
 //! [`Progress`]: counts an informer's batches and their changed or resynced objects, and records
-//! the time at which the store reached its watermark.
+//! when a batch last set the watermark: the resource version up to which the store has all changes.
 //!
 //! Only the informer's task writes these values. A batch costs at most three relaxed atomic
 //! operations and one reading of the clock.
@@ -20,8 +20,8 @@ pub struct BatchCounts {
     pub items: u64,
 }
 
-/// The counters that [`BatchCounts`] reports, and the time at which the store reached its
-/// watermark: the resource version up to which the store has all changes.
+/// The counters that [`BatchCounts`] reports, and the time at which a batch last set the watermark:
+/// the resource version up to which the store has all changes.
 pub(crate) struct Progress {
     created: Instant,
     batches: AtomicU64,
@@ -37,14 +37,14 @@ impl Progress {
         Self { created: Instant::now(), batches, items, watermark_reached: AtomicU64::new(u64::MAX) }
     }
 
-    /// Counts a batch with `items` objects. `has_watermark` is whether the store has
-    /// reached a resource version with this batch; if so, this method records the current time.
-    pub(super) fn record(&self, items: usize, has_watermark: bool) {
+    /// Counts a batch with `items` objects. If the batch has set the watermark, the resource
+    /// version up to which the store has all changes, this method records the current time.
+    pub(super) fn record(&self, items: usize, sets_watermark: bool) {
         if items > 0 {
             self.batches.fetch_add(1, Ordering::Relaxed);
             self.items.fetch_add(items as u64, Ordering::Relaxed);
         }
-        if has_watermark {
+        if sets_watermark {
             self.watermark_reached.store(self.millis(), Ordering::Relaxed);
         }
     }

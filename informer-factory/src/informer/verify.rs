@@ -1,11 +1,10 @@
 //! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
-//! It compares a snapshot of the store at its watermark with the server's metadata at exactly this
-//! resource version. So changes during the comparison do not appear as differences, and each
-//! difference is a fault of the server, the network or this library: it violates I9 (a store has
-//! all changes up to its watermark). client-go: `CheckDataConsistency` of
-//! `util/consistencydetector` lists a second time after each list, and panics if the two lists
-//! differ.
+//! It compares the keys and versions of the objects in a snapshot of the store with those on the
+//! server, at exactly the snapshot's watermark. So changes during the comparison do not appear as
+//! differences. Each difference violates I9 (a store has all changes up to its watermark), by a
+//! fault of the server, the network or this library. client-go: `CheckDataConsistency` of
+//! `util/consistencydetector` lists again after each list, and panics if the two lists differ.
 //!
 //! A relist corrects differences. The relist passes through queue, store and handlers like any
 //! other list, so the invariants hold.
@@ -41,13 +40,14 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The compared resource version: the store's watermark. With several namespaces, each is
-    /// compared at its own watermark, and this is the lowest of these watermarks.
+    /// The resource version at which the store and the server were compared: the version that the
+    /// store had reached. With several namespaces, each was compared at its own version, and this
+    /// is the lowest of these versions.
     pub resource_version: ResourceVersion,
     /// The number of objects that the server has at the compared resource version. With several
     /// namespaces, this is the total of all namespaces.
     pub objects: usize,
-    /// The number of quarantined objects. They were not compared.
+    /// The number of objects that were not compared, because they cannot be decoded or transformed.
     pub quarantined: usize,
     /// The differences, ordered by key. The informer relists to correct them, unless later events
     /// have already done so.
@@ -160,13 +160,13 @@ pub enum VerifyError {
 
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at the store's [watermark](Self::watermark), and
-    /// returns and logs the differences. If there are any, the informer relists, which corrects the
-    /// store; but not if all differing objects have changed in the store during the comparison.
+    /// returns and logs the differences. If there are any, the informer relists to correct the
+    /// store, unless all differing objects have changed in the store during the comparison.
     ///
-    /// Quarantined objects are not compared. If the server has compacted the compared version, the
-    /// method waits until the store reaches a later version and compares that one, up to three
-    /// times in total. A resource without changes gets a bookmark about once a minute, so `verify`
-    /// can take minutes if the server compacts often. `verify` lists only the metadata of the
+    /// Objects that cannot be decoded or transformed are not compared. If the server has compacted
+    /// the compared version, the method waits until the store reaches a later version, and tries
+    /// again. It makes at most three attempts. This can take minutes, because a resource without
+    /// changes gets a bookmark about once a minute. `verify` lists only the metadata of the
     /// server's objects if the informer's source supports that. Several namespaces are compared one
     /// after the other; a namespace that is removed meanwhile can be missing from the result.
     /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) verifies

@@ -17,9 +17,9 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has the server's state at the requested version or a later one. If the wait is for
-    /// a write, and the written object no longer matches the informer's selector, this can also
-    /// mean that the store has removed the object.
+    /// The store has the server's state at the requested version or a later one. Or the wait was
+    /// for a write that moved an object out of the informer's selector, and the store has removed
+    /// this object.
     Reached,
     /// The store did not reach the version within the timeout.
     TimedOut,
@@ -32,18 +32,17 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-/// The event that an informer receives because of a write.
+/// The event that an informer probably receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     /// No event: the object is outside the informer's namespace or selector, and was outside before
     /// the write, too.
     Nothing,
-    /// An add or update with the written object, or with a later version of it. Also returned if
-    /// the source cannot tell whether its selector matches the object. If the selector then does
-    /// not match, the informer receives no add or update.
+    /// An add or update with the written object, or with a later version of it. Also used if the
+    /// source cannot evaluate a selector for the object; there is possibly no event then.
     TheWrite,
-    /// A delete, because the write moves the object out of the informer's selector. If an earlier
-    /// write has already moved it out, the informer receives no event for this write.
+    /// A delete event: the store has the object, but its written state is outside the informer's
+    /// selector. The event can also belong to an earlier write that moved the object out.
     LeavesSelector,
 }
 
@@ -74,8 +73,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
-    /// Waits until the store has the object `written`, a later version of it, or its deletion, at
-    /// most for `timeout`. `written` is the object that the server returned for a write. So a
+    /// Waits, at most for `timeout`, until the store has the object `written`, a later version of
+    /// it, or its deletion. `written` is the object that the server returned for a write. So a
     /// controller can read its own writes.
     ///
     /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and
@@ -85,11 +84,11 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// method returns `NotCovered`.
     ///
     /// If the write moves the object out of the selector, this method waits until the store has
-    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the store can still
-    /// receive the pending event of an earlier version that matched the selector. The store then
-    /// has the object for a short time. Of field selectors, only `metadata.name` and
-    /// `metadata.namespace` are evaluated. If a selector of another field excludes the object, the
-    /// wait ends with the next bookmark or event, or with the timeout.
+    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the store can have
+    /// the object for a short time, if the event of an earlier version that matched the selector
+    /// was still pending. Of field selectors, only `metadata.name` and `metadata.namespace` are
+    /// evaluated. If a selector of another field excludes the object, the method returns `Reached`
+    /// after a later bookmark or event, or `TimedOut`.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -124,9 +123,9 @@ impl Shared {
         }
     }
 
-    /// Reads an object from the server. The inner result is the object's metadata, or, if the
-    /// object does not exist, the resource version at which it was missing. `None` if the
-    /// informer's source can't read single objects, or the object's namespace is not watched.
+    /// Reads the metadata of an object from the server. The outer `Err` is a failed request. The
+    /// inner `Err` means that the object does not exist at this resource version. Returns `None` if
+    /// the informer's source can't read single objects, or the object's namespace is not watched.
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -158,7 +157,8 @@ impl Shared {
         })
     }
 
-    /// Returns which event the informer receives because of a write.
+    /// Returns which event, if any, the informer receives because of a write. `written` is the
+    /// object's metadata after the write, or before a deletion.
     pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
@@ -175,8 +175,8 @@ impl Shared {
         }
     }
 
-    /// Returns a function that checks whether the store lacks this object. An object with the same
-    /// name and another UID counts as another object.
+    /// Returns a function that returns whether this object is missing from the store. An object
+    /// with the same name and another UID counts as another object.
     pub(crate) fn absence_check(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));
@@ -187,8 +187,8 @@ impl Shared {
     }
 
     /// Returns a receiver of the watermark of the object's namespace, or of the whole store if
-    /// namespaces are not watched separately. The watermark changes after the store has changed.
-    /// The channel is closed when the informer stops or the object's namespace is removed.
+    /// the informer has one watch for all its objects. The watermark changes after the store has
+    /// changed. The channel is closed when the informer stops or the object's namespace is removed.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.source.as_ref() else {
             return self.watermark.clone();

@@ -22,9 +22,9 @@ use crate::SharedIndexInformer;
 ///
 /// Objects are cloned, because kube-runtime's events own their objects. The stream has no errors,
 /// because the informer itself relists and resumes. For a missed deletion, the stream has a
-/// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`. A
-/// [release](Event::Released) has no equivalent in kube-runtime and is a `Delete`, so readers drop
-/// their copies of an object that still exists. Do cleanups in finalizers and not after a `Delete`.
+/// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`. If
+/// the informer stops watching a namespace, each object of this namespace gets a `Delete`, although
+/// it can still exist ([`Event::Released`]). So do cleanups in finalizers and not after a `Delete`.
 /// If 1,024 events or more are pending for a reader, later events are coalesced to one per object.
 ///
 /// The stream ends when the informer stops.

@@ -18,7 +18,7 @@ pub trait IndexValues<'a> {
     /// The type of the index values.
     type Item: 'a;
 
-    /// Returns the index values that this value contains.
+    /// Returns the index values in `self`, such as the elements of a `Vec`.
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
@@ -28,7 +28,7 @@ pub trait AsSingleValue<'a> {
     /// The type of the index value.
     type Item: 'a;
 
-    /// Returns this value itself, as the only index value.
+    /// Returns `self` as the only index value.
     fn informer_each(self) -> iter::Once<&'a Self::Item>;
 }
 
@@ -96,10 +96,10 @@ impl<'a, K, T, S> IndexValues<'a> for &'a HashMap<K, T, S> {
     }
 }
 
-/// A map, or an `Option` of a map, in which an index path such as `metadata.labels["app"]` looks up
-/// a key.
+/// A map, or an `Option` of a map. The path of an index can look up a key in it, as in
+/// `metadata.labels["app"]`.
 pub trait HoldsEntries<'a> {
-    /// The type of the values in the map.
+    /// The value type of the map in which [`informer_entry`](Self::informer_entry) looks up a key.
     type Item: 'a;
 
     /// Returns the value for `key`, if the map has this key.
@@ -138,15 +138,15 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// Implemented only by `V` itself, the type of an index's values. So the compiler rejects an index
-/// whose path, such as `spec.node_name`, leads to a value of another type.
+/// A value whose type is `V`, the type of an index's values. So the compiler rejects an index whose
+/// path, such as `spec.node_name`, leads to a value of another type.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",
     note = "if `{Self}` can be hashed and compared, add `value = {Self}` to the index; else write `with = function`"
 )]
 pub trait ValueAt<V> {
-    /// Returns the index value of this field, the last field in the path of the index.
+    /// Returns a copy of `self`, a value to which the path of the index leads.
     fn value_at(&self) -> V;
 }
 
@@ -183,7 +183,7 @@ impl<I, E> Returned<Result<I, E>> {
     }
 }
 
-/// Provides `into_values` for index functions that return no `Result`.
+/// Collects the index values that an index function has returned, if it returns no `Result`.
 pub trait NeverFails<V> {
     /// Returns the index values.
     ///

@@ -114,8 +114,8 @@ where
     }
 }
 
-/// Returns a longer name for an index whose name is already used. Logs an error, unless an index
-/// with the longer name exists.
+/// Returns a longer name for an index, because another index already has its name. Logs this as an
+/// error, but not again once an index with the longer name exists.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

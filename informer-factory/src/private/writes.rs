@@ -8,13 +8,15 @@ use tokio::sync::watch;
 use crate::SharedIndexInformer;
 use crate::informer::Visibility;
 
-/// Returns which event the informer receives because of a write.
+/// Returns which event, if any, the informer receives because of a write. `written` is the object's
+/// metadata after the write, or before a deletion.
 #[must_use]
 pub fn visibility_of<K>(informer: &SharedIndexInformer<K>, written: &ObjectMeta) -> Visibility {
     informer.shared.visibility_of(written)
 }
 
-/// Returns a function that checks whether the store lacks the object.
+/// Returns a function that returns whether this object is missing from the informer's store. An
+/// object with the same name and another UID counts as another object.
 pub fn absence_check<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,
@@ -23,7 +25,7 @@ pub fn absence_check<K>(
 }
 
 /// Returns a receiver of the watermark (the resource version that the store has reached) of the
-/// object's namespace, or of the whole store if namespaces are not watched separately.
+/// object's namespace, or of the whole store if the informer has one watch for all its objects.
 #[must_use]
 pub fn watermark_for<K>(
     informer: &SharedIndexInformer<K>,
@@ -32,9 +34,9 @@ pub fn watermark_for<K>(
     informer.shared.watermark_for(object)
 }
 
-/// Reads the object from the server. The inner result is the object's metadata, or, if the object
-/// does not exist, the resource version at which it was missing. `None` if the informer's source
-/// cannot read single objects, or the namespace is not watched.
+/// Reads the metadata of an object from the server. The outer `Err` is a failed request. The inner
+/// `Err` means that the object does not exist at this resource version. Returns `None` if the
+/// informer's source cannot read single objects, or the object's namespace is not watched.
 #[must_use]
 pub fn read<K>(
     informer: &SharedIndexInformer<K>,

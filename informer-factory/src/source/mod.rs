@@ -26,7 +26,8 @@ pub(crate) enum Source<K: 'static> {
     Namespaces(Arc<Namespaces<K>>),
 }
 
-/// Access to one reflector: its source, its status, and a way to request a relist.
+/// A part of a [`Source`]: access to one reflector with its [`ListerWatcher`], its status, and a
+/// way to request a relist.
 pub(crate) struct Part<K> {
     /// The namespace that the reflector watches, if each namespace has its own reflector.
     pub(crate) namespace: Option<Arc<str>>,
@@ -93,8 +94,8 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// Returns whether the namespace of this reflector is still watched; always `true` for a single
-    /// reflector.
+    /// Returns whether the informer still watches the namespace of the reflector `part`. Always
+    /// `true` for an informer whose namespaces cannot be removed.
     pub(crate) fn is_watched(&self, part: &Part<K>) -> bool {
         match (self, &part.namespace) {
             (Self::Namespaces(namespaces), Some(namespace)) => namespaces.access(namespace).is_some(),
@@ -102,8 +103,8 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// Returns access to each current reflector: its source, its status, and a way to request a
-    /// relist.
+    /// Returns access to each current reflector: its [`ListerWatcher`], its status, and a way to
+    /// request a relist.
     pub(crate) fn parts(&self) -> Vec<Part<K>> {
         match self {
             Self::Whole(part) => vec![part.clone()],
@@ -120,8 +121,8 @@ impl<K: Send + Sync + 'static> SourceTask<K> {
         }
     }
 
-    /// Lists and watches until `shutdown`. The namespaces of the initial list are fixed when this
-    /// method is called, not at the first poll.
+    /// Lists and watches until `shutdown`. The initial list covers the namespaces that are
+    /// watched when this method is called, not at the first poll.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work. Queued changes stay queued.

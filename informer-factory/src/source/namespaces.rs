@@ -35,8 +35,8 @@ pub(crate) use task::NamespacesTask;
 /// this namespace.
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
-/// The separately watched namespaces of an informer, and the settings with which it creates the
-/// reflectors of further namespaces.
+/// The current namespaces of an informer that has one reflector for each namespace, and the
+/// settings with which the informer creates the reflectors of further namespaces.
 pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
     make: MakeSource<K>,
@@ -70,7 +70,7 @@ struct Member<K: 'static> {
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when the namespace is removed.
     removed: CancellationToken,
-    /// Cancelled to signal that the removal of the namespace's objects from the store is queued.
+    /// Cancelled when the removal of the namespace's objects is in the informer's queue.
     released: CancellationToken,
 }
 
@@ -78,9 +78,9 @@ struct Member<K: 'static> {
 struct Leaving {
     /// Set when the store no longer has the namespace's objects.
     gone: Completion,
-    /// If the namespace is added again, its new reflector starts when this token is cancelled. The
-    /// cancellation signals that the removal of the old objects from the store is queued. `None` if
-    /// the new reflector can start at once.
+    /// If the namespace is added again, its new reflector waits until this token is cancelled:
+    /// until the removal of the old objects is in the informer's queue. `None` if there are no old
+    /// objects for which the new reflector must wait.
     released: Option<CancellationToken>,
 }
 
@@ -90,18 +90,18 @@ struct Joining<K: 'static> {
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// The reflector starts when this token is cancelled. The cancellation signals that the objects
-    /// of the namespace's earlier reflector are queued for removal from the store. `None` if the
-    /// reflector can start at once.
+    /// The reflector starts when this token is cancelled: when the removal of the objects of an
+    /// earlier reflector is in the informer's queue. `None` if there are no such objects for which
+    /// the reflector must wait.
     before: Option<CancellationToken>,
 }
 
-/// The parts of a watched namespace that callers need to read its objects from the server, or to
-/// wait for its watermark: the resource version that the store has reached for the namespace.
+/// Lets callers read objects of a watched namespace from the server, or wait until the store has
+/// reached a resource version for the namespace.
 pub(crate) struct NamespaceAccess<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
-    /// Receives the namespace's watermark. The channel is closed when the namespace is removed or
-    /// the informer has stopped.
+    /// Receives the resource version up to which the store has all changes of the namespace. The
+    /// channel is closed when the namespace is removed or the informer has stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
     /// Cancelled when the namespace is removed.
     pub(crate) removed: CancellationToken,
@@ -249,7 +249,7 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().watched.get(name).map(|member| member.feed.synced())
     }
 
-    /// Returns whether a namespace is watched, or was removed; see [`NamespaceWatch`].
+    /// Returns the state of a namespace: watched, removed, or not recorded. See [`NamespaceWatch`].
     pub(crate) fn namespace_watch(&self, name: &str) -> NamespaceWatch {
         let mut state = self.state.lock();
         if let Some(member) = state.watched.get(name) {
@@ -265,8 +265,9 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Removes a namespace. Returns a [`Completion`] that is set when the store no longer has the
-    /// namespace's objects. If the namespace is not watched, this is the completion of an earlier
-    /// removal that is still in progress, or a completion that is already set.
+    /// namespace's objects. If the namespace is not watched, returns the completion of an earlier
+    /// removal that is still in progress, or a completion that is already set. Fails only if the
+    /// name is invalid.
     pub(crate) fn remove(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         Ok(match self.take_out(name) {
@@ -298,9 +299,10 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Ends the watch of a namespace that was taken out of the set. Returns a completion that is
-    /// set when the store no longer has the namespace's objects. Another thread can have added the
-    /// namespace again meanwhile; the new watch is not affected.
+    /// Ends the watch of a namespace that was taken out of the set. `work` is the namespace's
+    /// reflector if it was never started; it is dropped. Returns a completion that is set when the
+    /// store no longer has the objects of this watch. If another thread has added the namespace
+    /// again, the new watch is not affected.
     fn end_member(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
@@ -337,9 +339,8 @@ impl<K: 'static> Namespaces<K> {
         !state.watched.is_empty() && state.watched.iter().all(has_reached)
     }
 
-    /// Returns the source of a watched namespace, a receiver of its watermark (the resource version
-    /// that the store has reached), and the token that its removal cancels; `None` if the namespace
-    /// is not watched.
+    /// Returns access to a namespace's objects on the server, and to the progress of its watch.
+    /// `None` if the informer does not watch the namespace.
     pub(crate) fn access(&self, namespace: &str) -> Option<NamespaceAccess<K>> {
         self.state.lock().watched.get(namespace).map(|member| NamespaceAccess {
             lister_watcher: Arc::clone(&member.part.lister_watcher),
@@ -369,8 +370,8 @@ impl<K: 'static> Namespaces<K> {
         }
     }
 
-    /// Marks the informer as ended, and ends all waits for its namespaces (invariant I12 in
-    /// ARCHITECTURE.md).
+    /// Marks the informer as ended. Ends all waits for a resource version of a namespace, and all
+    /// waits for a removed namespace to be added again (invariant I12 in ARCHITECTURE.md).
     fn end(&self) {
         let over = {
             let mut state = self.state.lock();
@@ -385,7 +386,7 @@ impl<K: 'static> Namespaces<K> {
     }
 }
 
-/// Returns a completion that is already set.
+/// Returns a [`Completion`] that is set from the start, so that waits for it end at once.
 fn completed() -> Completion {
     let completion = Completion::new();
     completion.set();

@@ -28,8 +28,8 @@ enum Inner {
     Namespaces(NamespacesStatus),
 }
 
-/// The status of separately watched namespaces. Each clone has its own record of the changes that
-/// [`health_changed`](NamespacesStatus::health_changed) has returned.
+/// The status of an informer that has one reflector for each namespace. Each clone has its own
+/// record of the changes that [`health_changed`](NamespacesStatus::health_changed) has returned.
 #[derive(Clone)]
 struct NamespacesStatus {
     description: Arc<str>,
@@ -40,7 +40,8 @@ struct NamespacesStatus {
     has_ended: bool,
 }
 
-/// The separately watched namespaces of an informer, with their status.
+/// The current namespaces of an informer that has one reflector for each namespace, with their
+/// status.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
     pub(super) by_namespace: BTreeMap<Arc<str>, MemberStatus>,
@@ -89,12 +90,13 @@ impl SourceStatus {
         }
     }
 
-    /// Waits until the health changes, and returns it. If each namespace is watched separately, a
-    /// change of the health of any namespace, or of the set of namespaces, also ends the wait. The
-    /// last health is [`Health::Stopped`]; after it, every call returns `None` at once.
+    /// Waits until the health changes, and returns the new [`health`](Self::health). If each
+    /// namespace is watched separately, a change of the health of any namespace, or of the set of
+    /// namespaces, also ends the wait; the returned health can then be unchanged. The last health
+    /// is [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
-    /// If the health changes several times between two calls, only the last change is returned.
-    /// With separate namespaces, this applies to each namespace.
+    /// Several changes between two calls count as one. With separate namespaces, they count as one
+    /// for each namespace.
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
@@ -105,8 +107,8 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the status of each namespace, by name; empty if namespaces are not watched
-    /// separately.
+    /// Returns the status of each namespace, by name; empty if the informer has one watch for all
+    /// its objects.
     #[must_use]
     pub fn namespaces(&self) -> BTreeMap<String, ReflectorStatus> {
         let Inner::Namespaces(view) = &self.inner else { return BTreeMap::new() };
@@ -136,7 +138,7 @@ impl SourceStatus {
     }
 
     /// Returns the last complete lists, oldest first, with their causes: up to 16, or up to 16 of
-    /// each namespace if namespaces are watched separately.
+    /// each namespace if each namespace is watched separately.
     #[must_use]
     pub fn recent_lists(&self) -> Vec<ListRecord> {
         let mut lists: Vec<_> = self.reflectors().iter().flat_map(ReflectorStatus::recent_lists).collect();
@@ -185,8 +187,8 @@ impl SourceStatus {
         format!("{} ({})", view.description, reasons.join(", "))
     }
 
-    /// Returns each namespace that has not been listed, with the reason; empty if namespaces are
-    /// not watched separately.
+    /// Returns each namespace that has not been listed, with the reason; empty if the informer has
+    /// one watch for all its objects.
     pub(crate) fn unlisted(&self) -> Vec<String> {
         let Inner::Namespaces(view) = &self.inner else { return Vec::new() };
         let members = view.members.borrow();
@@ -216,7 +218,8 @@ impl NamespacesStatus {
         self.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
     }
 
-    /// Updates `seen` to the current namespaces.
+    /// Adds new namespaces to `seen` and drops removed ones, so that
+    /// [`health_changed`](Self::health_changed) waits for changes of the current namespaces.
     fn update_seen(&mut self) {
         let current = self.members.borrow_and_update();
         self.has_ended = current.has_ended;

@@ -122,8 +122,9 @@ fn hygienic_span(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }
 
-/// Generates an iterator over the values at a path of the object. Each step unwraps up to two
-/// containers, because many fields are an `Option<Vec<_>>`.
+/// Generates an expression that collects the values at a path of the object. At each segment of the
+/// path, it iterates over up to two nested containers, because many fields are an
+/// `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     let (here, factory_path, value) =
         (hygienic_span(index), at(index.span, &model.factory_path), value(index));

@@ -33,8 +33,9 @@ pub(super) fn diff(old: &Value, new: &Value, mask: &Remaining<'_>) -> Vec<Differ
     found
 }
 
-/// Compares the old and the new value of the field `path`, and adds their differences to `found`. A
-/// `mask` of `None` means that the whole value is masked.
+/// Compares the old and the new value of the field `path`, and adds their differences to `found`.
+/// The differences do not show the values of fields in `mask`. If `mask` is `None`, they show no
+/// value at all.
 fn compare(
     path: &str,
     old: Option<&Value>,

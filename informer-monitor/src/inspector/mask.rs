@@ -51,9 +51,9 @@ impl Mask {
         self.indexes.iter().any(|hidden| hidden == name)
     }
 
-    /// Returns the paths to mask in `objects`, which are states of one object. A path that must be
-    /// masked in one of the states is masked in all of them. If `is_secret` is `true`, the object
-    /// is a Secret even if its JSON has no `kind`.
+    /// Returns the paths of the fields to mask in one object. `objects` has one state of this
+    /// object, or the old and the new one. A field that must be masked in one state is masked in
+    /// both. If `is_secret` is `true`, the object is a Secret even if its JSON has no `kind`.
     pub(super) fn of<'a>(&'a self, objects: &[&Value], is_secret: bool) -> Remaining<'a> {
         let mut paths: Vec<_> = self.paths.iter().map(Path::segments).collect();
         if is_secret || objects.iter().any(|object| object["kind"] == "Secret") {
@@ -99,8 +99,8 @@ impl Remaining<'_> {
         Some(Self(rest))
     }
 
-    /// Masks the values of all masked fields. The names of fields stay visible, for example the names
-    /// of the entries of a Secret.
+    /// Masks the values at these paths, which begin at `value`. The names of fields stay visible,
+    /// for example the names of the entries of a Secret.
     pub(super) fn apply(&self, value: &mut Value) {
         if self.0.is_empty() {
             return;

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use super::Shown;
 use super::view::View;
 
-/// Maximum number of quarantined objects in the JSON document of an informer. The document also has
-/// at most this many failures of index functions.
+/// Maximum number of quarantined objects, which could not be decoded or transformed, in the JSON
+/// document of an informer. The document also has at most this many failures of index functions.
 const MAX_QUARANTINED: usize = 200;
 /// Maximum number of last changes in the JSON document of an informer.
 const NEWEST_CHANGES: usize = 30;
@@ -102,7 +102,7 @@ impl Informer<'_> {
     }
 
     /// Returns the JSON document for the page of this informer: its summary, and its recent lists,
-    /// failures, quarantined objects and last changes.
+    /// failures, last changes and quarantined objects (which could not be decoded or transformed).
     pub(super) fn details(&self) -> Value {
         let status = &self.report.status;
         let lists = status.recent_lists();

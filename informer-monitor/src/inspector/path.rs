@@ -39,8 +39,8 @@ impl fmt::Display for PathError {
 impl std::error::Error for PathError {}
 
 impl Path {
-    /// Parses a path. Rejects notations of other path languages, such as `$.spec` and `a[0].b`,
-    /// because a mask in such a notation would silently match nothing.
+    /// Parses a path such as `spec.containers.image`. Rejects notations of other path languages,
+    /// such as `$.spec` and `a[0].b`, because they would silently match no field.
     pub(super) fn parse(text: &str) -> Result<Self, PathError> {
         let error = |reason| PathError { path: text.to_owned(), reason };
         let mut segments = Vec::new();

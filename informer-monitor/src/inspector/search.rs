@@ -1,7 +1,8 @@
 //! [`search`]: one page of the objects that match a query, ordered by key.
 //!
-//! Keys are compared first. Labels and fields are read in the order of the keys, only until the page
-//! is full or the time for one request is over; the next request continues after the last key.
+//! A search first selects the objects whose keys and index values match. It then compares their
+//! labels and fields, in the order of the keys, only until the page is full or the time for one
+//! request is over. The request for the next page continues after the last key.
 
 use std::collections::HashSet;
 use std::time::Duration;

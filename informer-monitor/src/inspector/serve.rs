@@ -101,7 +101,8 @@ impl From<io::Error> for InspectorError {
 }
 
 impl Inspector {
-    /// Serves the page, at `/inspect/` and by redirection at `/`, until this future is dropped.
+    /// Serves the inspector's web page, at `/inspect/` and by redirection at `/`, until this future
+    /// is dropped. Never returns `Ok`.
     ///
     /// # Errors
     /// [`InspectorError::TokenRequired`] if the listener's address is not a loopback address and
@@ -121,16 +122,17 @@ impl Inspector {
         Ok(())
     }
 
-    /// Serves the page on a Unix socket that only the user of this process can connect to. A socket
-    /// at `path` that no process listens on is replaced. `ssh -L 8080:PATH HOST` makes the page
-    /// available to a browser on another machine.
+    /// Serves the inspector's web page on a Unix socket that only the user of this process can
+    /// connect to. A socket at `path` that no process listens on is replaced.
+    /// `ssh -L 8080:PATH HOST` makes the page available to a browser on another machine.
     ///
     /// # Errors
     /// [`InspectorError::Io`] if the path exists and is not a socket, or a process listens on it;
     /// [`InspectorError::InvalidToken`] if the token is invalid.
     ///
     /// # Cancel safety
-    /// The same as for [`serve`](Self::serve). The file of the socket is not removed.
+    /// Dropping the future has the same effects as for [`serve`](Self::serve), and does not remove
+    /// the file of the socket.
     #[cfg(unix)]
     pub async fn serve_unix(self, path: impl AsRef<std::path::Path>) -> Result<(), InspectorError> {
         use std::os::unix::fs::{FileTypeExt, PermissionsExt};

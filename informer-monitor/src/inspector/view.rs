@@ -1,4 +1,5 @@
-//! [`View`]: an informer whose objects the page shows. It has no type parameter for the objects.
+//! [`View`]: an informer whose objects the inspector's web page shows. It has no type parameter for
+//! the objects.
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ const SAMPLE: usize = 24;
 /// The time for which an estimate of the mean size of an informer's objects is reused.
 const SIZE_VALID: Duration = Duration::from_secs(15);
 
-/// An informer whose objects the page shows, because the program has registered the informer.
+/// An informer that the program has registered, so that the inspector's web page shows its objects.
 pub(super) struct View {
     description: String,
     object: &'static str,
@@ -104,9 +105,9 @@ impl View {
         }
     }
 
-    /// Returns whether the report is about this informer. After this informer has been stopped, the
-    /// factory can have a new informer with the same description and type. For a report about the
-    /// new informer, the result is `false`, unless the new informer has stopped, too.
+    /// Returns whether the report has the description, the object type and the state (stopped or
+    /// not) of this informer. The state distinguishes a stopped informer from a running one that
+    /// has replaced it in the factory.
     pub(super) fn is_of(&self, report: &InformerReport) -> bool {
         let is_stopped = |state| matches!(state, InformerState::Stopped(_));
         self.description == report.description

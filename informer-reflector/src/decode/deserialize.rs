@@ -1,8 +1,8 @@
-//! [`deserialize`]: turns a [`Tape`] into a value of any type that implements `Deserialize`.
+//! [`deserialize`]: turns a [`Tape`], the list of tokens read from an object's JSON or protobuf,
+//! into a value of a Rust type.
 //!
-//! This is the only code of the decoders that the compiler generates again for each object type, so
-//! each function does as little as possible. Errors never contain values of the object, which can
-//! be secret.
+//! The compiler generates this code again for each object type, so each function does as little as
+//! possible. Errors never contain values of the object, which can be secret.
 
 use std::str::FromStr;
 
@@ -37,7 +37,8 @@ pub(super) fn deserialize_noting<T: DeserializeOwned>(
     Reader::new(tape, ignored).value()
 }
 
-/// Turns a tape into a value, even if its object is marked as [undecodable](Tape::problem).
+/// Turns a tape (the list of an object's tokens) into a value, even if other fields of the object
+/// are invalid ([`Tape::problem`]). `T` can be, for example, only the name of the object.
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     Reader::new(tape, None).value()
 }

@@ -65,7 +65,8 @@ impl Header {
     /// The maximum length of a header: two numbers (varints) of at most ten bytes each.
     const MAX_LEN: usize = 20;
 
-    /// Reads a header, or returns `None` if more bytes are needed.
+    /// Reads the number and the length of the protobuf field at the start of `bytes`. Returns
+    /// `None` if more bytes are needed.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut rest = Fields(bytes);
         let (tag, content) = match (rest.varint(), rest.varint()) {

@@ -259,7 +259,8 @@ fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     unknown(rejected(&Tape::default(), "an event without a type or without an object".to_owned()))
 }
 
-/// Returns the event for an object that can't be decoded.
+/// Returns the event that reports an undecodable object: a [`WatchEvent::RejectedObject`], or a
+/// [`WatchEvent::Error`] if the object is the status of a failed watch.
 // I10: the undecodable object is returned as an event, and the stream continues.
 fn undecodable<K>(event_type: EventType, object: &Tape<'_>, error: &DecodeError) -> WatchEvent<K> {
     let object = rejected(object, error.to_string());

@@ -42,8 +42,8 @@ impl ExpectedType {
     }
 
     /// Returns the description of the objects' protobuf message, if every object that passes
-    /// `protobuf::check` can be decoded into the Rust type. Otherwise returns `None`, also for
-    /// metadata-only requests.
+    /// `protobuf::check` can be decoded into the Rust type. Returns `None` for all other types, and
+    /// always for metadata-only requests.
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
@@ -73,9 +73,9 @@ impl ExpectedType {
     /// Returns an error for an object of another type; `None` if the type matches or the object
     /// does not state its type.
     ///
-    /// Also returns an error for an object in protobuf whose fields would be lost: the server is
-    /// newer than `kube_messages` and has sent additional fields, and the Rust type can have these
-    /// fields. After this error, the objects are requested as JSON.
+    /// Also returns an error for an object in protobuf if decoding would lose fields: the server
+    /// has sent fields that [`kube_messages`] does not describe, and the Rust type can have these
+    /// fields. After this error, all later requests are for JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
         if object.lacks_fields() && self.has_other_fields() && !self.metadata_only {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
@@ -113,9 +113,9 @@ impl ExpectedType {
     }
 }
 
-/// Returns whether a message, or a message inside it, is a [choice](Message::is_choice). In place
-/// of a choice, JSON has only the value of one field of the choice. `seen` has the messages that
-/// have already been checked.
+/// Returns whether a message, or a message nested in it at any depth, is a
+/// [choice](Message::is_choice): JSON has only the value of one of its fields, and no object.
+/// `seen` has the messages that have already been checked.
 fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
     seen.insert(message.index)
         && (message.is_choice

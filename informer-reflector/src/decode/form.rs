@@ -23,10 +23,10 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// Prunes all fields of an object, except metadata that is decoded even if the object is stored as
-/// protobuf. This metadata identifies the object and its version, or is used by
-/// [`Identity::family`].
-static IDENTITY: LazyLock<Level> = LazyLock::new(|| {
+/// The fields that are skipped when an object is stored as protobuf: all except six fields of the
+/// metadata, which the store needs in decoded form. They identify the object and its version, or
+/// determine its [group of similar objects](Identity::family).
+static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
 
@@ -39,8 +39,8 @@ pub(super) struct Arrived<'b> {
 }
 
 impl Form {
-    /// Returns the form in which objects are stored with this `storage`: decoded, or as encoded
-    /// bytes. The returned form uses the decoder of `self`.
+    /// Returns a copy of this form for another `storage`: objects are stored decoded, or as encoded
+    /// bytes. `expected` is the type of the objects.
     pub(crate) fn with_storage(&self, storage: Storage, expected: &ExpectedType) -> Self {
         let decode = match self {
             Self::Decoded(decode) | Self::Encoded(Encoder { decode, .. }) => *decode,
@@ -51,12 +51,12 @@ impl Form {
         }
     }
 
-    /// Returns the fields of an object in protobuf that are not read into its tape, the list of its
-    /// tokens. If the object is stored as protobuf, these are all fields except a few of its
-    /// metadata. Otherwise they are the fields in `skipped`.
+    /// Returns the fields to skip when an object that arrives as protobuf is decoded. If objects
+    /// are stored as protobuf, these are all fields except a few of the metadata. If they are
+    /// stored decoded or as JSON, only the fields in `skipped` are skipped.
     pub(super) fn unread_fields<'l>(&self, skipped: &'l Level) -> &'l Level {
         match self {
-            Self::Encoded(Encoder { protobuf: Some(_), .. }) => &IDENTITY,
+            Self::Encoded(Encoder { protobuf: Some(_), .. }) => &ALL_BUT_IDENTITY,
             _ => skipped,
         }
     }
@@ -75,8 +75,9 @@ impl Form {
     }
 
     /// Returns an arrived object as it is stored: decoded or encoded, and without the fields in
-    /// `skipped`. For some of the objects, also adds to `skipped` the fields that the Rust type
-    /// does not have, so that they are not read from later objects.
+    /// `skipped`. If the object belongs to a sample ([`Skipped::count_object`]), also adds to
+    /// `skipped` its fields that the Rust type lacks. Later objects are then read without these
+    /// fields.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
@@ -95,8 +96,9 @@ impl Form {
     }
 }
 
-/// Encodes arrived objects for the store. If `protobuf` is set, an object that arrived as protobuf
-/// keeps its bytes, without the skipped fields. All other objects are stored as JSON.
+/// Encodes objects for the store when they arrive from the server. An object stays protobuf if it
+/// arrives as protobuf and `protobuf` is set. All other objects are encoded as JSON. Pruned fields
+/// are left out.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     decode: Decode,
@@ -109,7 +111,8 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Returns the encoder of objects of the expected type. `decode` decodes these objects.
+    /// Returns an encoder for objects of the `expected` type. When a stored object is read later,
+    /// `decode` turns its encoded bytes back into the object.
     fn new(decode: Decode, expected: &ExpectedType, storage: Storage) -> Self {
         let types = TypeMeta { api_version: expected.api_version.clone(), kind: expected.kind.clone() };
         let message = expected.infallible_message();
@@ -156,7 +159,7 @@ impl Encoder {
         Ok(OwnedObject::encoded(key, resource_version, Uid::from(metadata.uid.as_deref()), encoded))
     }
 
-    /// Returns the error of an object without a name.
+    /// Creates the error for an object without a name, from the object's other metadata.
     #[cold]
     fn missing_name(&self, tape: &Tape<'_>) -> DecodeError {
         let metadata = deserialize::<OnlyMetadata>(tape).map(|object| object.metadata);

@@ -46,8 +46,9 @@ pub(super) struct Scanner<'j> {
     /// The bytes of the text.
     json: &'j [u8],
     at: usize,
-    /// The number to add to a position in `text`, to get the position that a token stores (see
-    /// [`Span`]). Zero, except for a text that [`append_to`](Self::append_to) has copied to a tape.
+    /// The position of `text` in the texts of the [`Tape`] (see [`Span`]): zero if `text` is the
+    /// body of the tape, or the position of the copy if [`append_to`](Self::append_to) has copied
+    /// `text` to the tape.
     start: usize,
 }
 
@@ -77,8 +78,9 @@ impl<'j> Scanner<'j> {
         self.write_value(tape, None, depth)
     }
 
-    /// Writes the tokens of a value to the tape. `depth` is the maximum number of levels of nested
-    /// arrays and objects in the value.
+    /// Reads the next value, and appends it to `tape`, the flat list in which the readers collect
+    /// the names and values of an object. `depth` is the maximum number of levels of nested arrays
+    /// and objects in the value.
     fn write_value(
         &mut self,
         tape: &mut Tape<'_>,
@@ -185,6 +187,7 @@ impl<'j> Scanner<'j> {
     }
 
     fn span(&self, range: Range<usize>) -> Span {
+        // A token stores a position in the texts of the tape, and not in `self.text`.
         Tape::span(self.start + range.start..self.start + range.end)
     }
 

@@ -56,8 +56,8 @@ pub struct ListDecoder<K> {
     read: usize,
     /// The minimum number of bytes that the decoder collects before it decodes them.
     slice: usize,
-    /// The decoder continues when the buffer has this number of undecoded bytes. It is the larger
-    /// of two numbers: `slice`, and twice the number of bytes that the last decoding did not use.
+    /// The decoder waits until the buffer has this number of undecoded bytes. The number is larger
+    /// while a large item is incomplete, so that its start is not decoded again after each push.
     look_at: usize,
     max_object_size: usize,
     state: State,
@@ -157,10 +157,9 @@ impl<K> ListDecoder<K> {
 
     /// Sets the maximum size of an item in the body, in bytes. Default: 16 MiB; minimum: 256 KiB.
     ///
-    /// The decoder buffers each item as a whole. It compares the buffered bytes of an incomplete
-    /// item with the maximum only when it tries to decode the item: each time these bytes have
-    /// doubled. So the decoder also decodes a larger item, if the item is complete at that time.
-    /// Such an item has at most twice the maximum size, plus the bytes of one push.
+    /// The limit is not exact, because the decoder checks the size of an incomplete item only each
+    /// time its buffered bytes have doubled. An item of up to twice the maximum size, plus the
+    /// bytes of one push, can still be decoded. A larger item is an error.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes.max(self.slice);
@@ -218,7 +217,8 @@ impl<K> ListDecoder<K> {
         Ok((items, end))
     }
 
-    /// Decodes all complete values in the buffer, and returns the items among them.
+    /// Decodes the items and other fields of the list that are complete in the buffer. Returns the
+    /// items.
     fn decode(&mut self) -> Result<Items<K>, ListWatchError> {
         let buffer = std::mem::take(&mut self.buffer);
         let items = match self.encoding {
@@ -229,7 +229,8 @@ impl<K> ListDecoder<K> {
         items
     }
 
-    /// Counts an item, and returns it decoded or encoded, or as an error if it can't be decoded.
+    /// Counts an item, and returns it in the form that `self.form` requires: decoded or encoded.
+    /// Returns an error if the item can't be decoded.
     fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
         self.items += 1;
         let object = self.form.object(item, &mut self.skipped);

@@ -16,7 +16,7 @@ pub(super) struct Name<'t> {
 }
 
 impl Name<'_> {
-    /// Parses the name as a key of another type, such as a number.
+    /// Parses the name of a JSON member as a map key of the type `T`, such as a number.
     fn parse<T: FromStr>(&self) -> Result<T, DecodeError> {
         self.text.parse().map_err(|_| DecodeError::custom(""))
     }

@@ -29,8 +29,8 @@ const MAX_FIELD_NUMBER: u64 = 127;
 /// metadata are read: the number of tokens, and the number of bytes of text.
 const TYPICAL_METADATA: (usize, usize) = (64, 512);
 
-/// Reads the object in a protobuf envelope, including its `kind` and `apiVersion`. Returns the
-/// object as a tape, which is the list of its tokens.
+/// Reads the object in a protobuf envelope, with its `kind` and `apiVersion`, but without the
+/// `pruned` fields. Returns the object as a tape, which is the list of its tokens.
 pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(unknown.raw, pruned);
     let opened = object.open();
@@ -50,17 +50,18 @@ pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static
     object.tape
 }
 
-/// Reads a message, such as an item of a list, and returns it as a tape, which is the list of its
-/// tokens. Items have no `kind` and no `apiVersion`.
+/// Reads a message, such as an item of a list, without the `pruned` fields. Returns it as a tape,
+/// which is the list of its tokens. The tape has no `kind` and no `apiVersion`, because the message
+/// has none.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(bytes, pruned);
     object.message(message, bytes, Some(pruned), MAX_DEPTH);
     object.tape
 }
 
-/// An object that is being read. If `WRITES` is `true`, its tokens are written to `tape`. If
-/// `WRITES` is `false`, the object is only checked: `tape` gets no tokens, and only records whether
-/// there is a problem.
+/// Reads one object from protobuf. If `WRITES` is `true`, collects the names and values of its
+/// fields in `tape`, a flat list. If `WRITES` is `false`, only checks the object, and `tape` only
+/// records why the object can't be decoded ([`Tape::problem`]).
 struct Object<const WRITES: bool> {
     tape: Tape<'static>,
 }
@@ -100,8 +101,10 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Writes the tokens of a message to `self.tape`. `depth` is the maximum number of levels of
-    /// nested messages.
+    /// Reads a message without the `pruned` fields. If `WRITES` is `true`, appends the names and
+    /// values of its fields to `self.tape`, the flat list from which the object is created later;
+    /// otherwise only checks the fields. `depth` is the maximum number of levels of nested
+    /// messages.
     fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
         if message.is_choice {
             return self.choice(message, bytes, depth);
@@ -111,8 +114,8 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_object(opened, len);
     }
 
-    /// Writes the tokens of a message's fields to `self.tape`, as members of an object. Returns the
-    /// number of these members.
+    /// Reads the fields of a message, and appends their names and values to `self.tape`, as the
+    /// members of an object. Returns the number of these members.
     fn members(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else {
             self.tape.reject(TOO_DEEP);
@@ -175,7 +178,7 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Writes the tokens of a list to `self.tape`: its first element, and the elements that follow
+    /// Reads a list, and appends it to `self.tape`: its first element, and the elements that follow
     /// in `fields`.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
         let opened = self.open();
@@ -193,8 +196,8 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_array(opened, len);
     }
 
-    /// Writes the integers of a packed protobuf list to `self.tape`, the list of the object's
-    /// tokens. Returns the number of integers.
+    /// Reads the integers of a packed protobuf list, and appends them to `self.tape`. Returns the
+    /// number of integers.
     fn packed(&mut self, field: &Field, bytes: &[u8], depth: usize) -> usize {
         let (mut numbers, mut len) = (Fields(bytes), 0);
         while !numbers.0.is_empty() {
@@ -210,8 +213,8 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Writes the tokens of a map to `self.tape`: its first entry, and the entries that follow in
-    /// `fields`. Returns the number of written entries.
+    /// Reads a map, and appends it to `self.tape`: its first entry, and the entries that follow in
+    /// `fields`. Returns the number of entries without the pruned ones.
     fn map(
         &mut self,
         field: &Field,
@@ -239,8 +242,8 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Writes the tokens of a value to `self.tape`. The value is that of a field, or of an element
-    /// of a list or map.
+    /// Reads the value of a field, or of an element of a list or map, and appends it to
+    /// `self.tape`.
     fn value(&mut self, field: &Field, content: Content<'_>, pruned: Option<&Level>, depth: usize) {
         match (field.value_type, content) {
             (Type::Text, Content::Bytes(text)) => self.text(text),

@@ -59,9 +59,9 @@ pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_oth
 /// The pruned part of a field: all of it, or only fields inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
-    /// The whole field.
+    /// The whole field is pruned.
     Whole,
-    /// Only fields inside the field. The [`Level`] describes which ones.
+    /// The field itself is kept. The [`Level`] describes which fields inside it are pruned.
     Inside(Level),
 }
 
@@ -84,7 +84,7 @@ pub enum PrunePathError {
         /// The path as it was given.
         path: String,
     },
-    /// A part of the library needs the field.
+    /// A feature of the library needs the field.
     #[error(
         "\"{path}\" can't be pruned: the field is needed by these features: {reader}; remove this path, or \
          clear the field in a transform if your program uses none of these features"
@@ -92,7 +92,7 @@ pub enum PrunePathError {
     Read {
         /// The path as it was given.
         path: String,
-        /// The part of the library that needs the field.
+        /// The features of the library that need the field, such as `selectors and label indexes`.
         reader: &'static str,
     },
 }
@@ -146,8 +146,9 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Adds the path of a field that the objects' type does not have. Does nothing if the field is
-    /// `metadata`, or if it states the type, the key, the UID or the resource version of an object.
+    /// Adds the path of a field that the Rust type of the objects does not have. Does nothing for
+    /// fields that the library always needs: `kind`, `apiVersion`, `metadata` as a whole, and the
+    /// name, namespace, UID and resource version.
     pub(super) fn insert_unread(&mut self, names: &[&str]) {
         let is_read = match names {
             [] | ["kind" | "apiVersion" | "metadata"] => true,
@@ -207,7 +208,8 @@ impl Field {
 }
 
 impl Level {
-    /// Returns the pruned part of the field with this name; `None` if nothing of it is pruned.
+    /// Returns how much of the field with this name is pruned: all of it, or only fields inside it.
+    /// Returns `None` if the field is kept completely.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         match self.fields.iter().find(|(known, _)| **known == *name) {
             Some((_, field)) => Some(field),

@@ -1,10 +1,9 @@
-//! [`Skipped`]: the fields that a decoder does not read into the tape, the list of an object's
-//! tokens.
+//! [`Skipped`]: the fields of an object that a decoder skips.
 //!
-//! These are the pruned fields, and the fields that the type of the objects does not have. Fields
-//! of the second kind are learned: while a sample of the objects is decoded, the deserializer
-//! records the fields that the type ignores. A Rust type with few fields is then decoded without
-//! reading the other fields, and later encoded objects do not contain them.
+//! These are the pruned fields, and the fields that the Rust type of the objects does not have. The
+//! decoder learns the fields of the second kind from a sample of the objects. A type with few
+//! fields is then decoded faster, and an object takes less memory in the store if it is stored as
+//! JSON.
 
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::{Tape, Token};

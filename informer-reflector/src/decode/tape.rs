@@ -19,16 +19,17 @@ pub(super) const TYPICAL_TOKENS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// The text from which an object in JSON is read; for objects in protobuf, the table with the
-    /// names of all fields.
+    /// The text in which tokens refer to names and values by position: the object's JSON. For an
+    /// object in protobuf, it is the text of the table of [`kube_messages`], which has the names of
+    /// the fields of all built-in kinds.
     body: &'b str,
     /// Texts that `body` does not contain, one after the other: for example JSON strings with
-    /// escapes, after decoding, and all values of an object in protobuf.
+    /// escapes, after decoding, and all texts and numbers of an object in protobuf.
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
-    /// Whether protobuf fields with values are missing from the tape, because [`kube_messages`] does
-    /// not describe them.
+    /// Whether the object has protobuf fields that could not be decoded, because [`kube_messages`]
+    /// does not describe them.
     lacks_fields: bool,
 }
 
@@ -95,7 +96,8 @@ impl<'b> Tape<'b> {
         self.tokens.push(token);
     }
 
-    /// Converts a range of positions to a [`Span`], which stores the same positions in less memory.
+    /// Converts a text's range of bytes on a tape to a [`Span`]. The positions count through `body`
+    /// first, and then through `decoded`, as if the two were one text.
     pub(super) fn span(range: Range<usize>) -> Span {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
@@ -144,8 +146,8 @@ impl<'b> Tape<'b> {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
 
-    /// Records that the tape lacks a field of the protobuf message, because [`kube_messages`] does
-    /// not describe it. The field has a value, which is therefore lost.
+    /// Records that the object has a protobuf field that can't be decoded, because
+    /// [`kube_messages`] does not describe the field.
     pub(super) fn leave_out_field(&mut self) {
         self.lacks_fields = true;
     }
@@ -212,7 +214,8 @@ impl<'b> Tape<'b> {
         member.map_or("", |(_, value)| self.text_at(value))
     }
 
-    /// Appends the value at this index of the tape to `json`, as JSON.
+    /// Appends a value of the object to `json`, as JSON. `at` is the index of the value's first
+    /// token.
     pub(super) fn write_json(&self, at: usize, json: &mut String) {
         match self.token(at) {
             Token::Null => json.push_str("null"),

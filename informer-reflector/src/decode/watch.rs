@@ -161,7 +161,7 @@ impl<K> WatchDecoder<K> {
         Ok(Some(LENGTH + len))
     }
 
-    /// Ends the body and returns the last event, if no newline followed it.
+    /// Ends the body. Returns the last JSON event if no newline followed it, otherwise `None`.
     ///
     /// # Errors
     /// [`ListWatchError::Interrupted`] if the body ended within an event,

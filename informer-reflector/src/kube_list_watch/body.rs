@@ -44,8 +44,8 @@ struct ListBody<K> {
     /// The `apiVersion` and `kind` of the items. Servers omit these two fields from the items of a
     /// list of a built-in kind.
     resource: TypeMeta,
-    /// The end of the list, between two calls of [`next`](Self::next): the first one returns the
-    /// last items, and the second one returns the end.
+    /// The end of the list, if the decoder returned it together with the last items. One call of
+    /// [`next`](Self::next) returns these items, and the following call returns the end.
     end: Option<ListEnd>,
 }
 
@@ -67,8 +67,9 @@ impl<K> ListBody<K> {
         Ok(Some(self.items(items)))
     }
 
-    /// Sets `apiVersion` and `kind` of dynamic objects that lack them. Servers omit these two
-    /// fields from the items of a list of a built-in kind, but not from the objects of a watch.
+    /// Returns the items as a part of the list, with `apiVersion` and `kind` added to decoded
+    /// dynamic objects that lack them. Servers omit these two fields from the items of a list of a
+    /// built-in kind.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten().filter(|object| !object.is_encoded()) {
             let Some(object) = object.downcast_mut::<DynamicObject>() else { break };

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// Whether to request gzip, and whether the client or a proxy decompresses responses. Clones share
-/// `transport_decompresses`.
+/// Whether to request gzip, and whether responses arrive already decompressed, by the client or a
+/// proxy. Clones share the second value (`transport_decompresses`).
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     wanted: bool,
@@ -29,14 +29,15 @@ impl Compression {
         Self { wanted: false, transport_decompresses: Arc::default() }
     }
 
-    /// Returns the header `Accept-Encoding` for list requests. A compressed list has one gzip
-    /// member, which every decoder supports.
+    /// Returns the header `Accept-Encoding` for list requests: `gzip` if compression is wanted,
+    /// otherwise `identity` (no compression).
     pub(super) fn of_lists(&self) -> HeaderValue {
         HeaderValue::from_static(if self.wanted { "gzip" } else { "identity" })
     }
 
-    /// Returns the header `Accept-Encoding` for watch requests: `gzip`, unless compression is not
-    /// wanted, or the client or a proxy decompresses responses.
+    /// Returns the header `Accept-Encoding` for watch requests. It is `identity` (no compression)
+    /// if compression is not wanted, or if the client or a proxy decompresses responses. Otherwise,
+    /// it is `gzip`.
     pub(super) fn of_watches(&self) -> HeaderValue {
         let accepted = self.wanted && !self.transport_decompresses.load(Ordering::Relaxed);
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })

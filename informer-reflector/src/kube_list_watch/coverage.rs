@@ -41,16 +41,16 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. A selector that cannot be parsed counts as if it selected all
-    /// objects; if it is invalid, the server rejects it.
+    /// Sets the label selector. If [`parse_selector`] can't parse it, the scope has objects with
+    /// any labels.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
+        // The server rejects an invalid selector, but also accepts some that can't be parsed here.
         self.labels = parse_selector(selector).unwrap_or_default();
     }
 
-    /// Sets the field selector. A selector with a backslash counts as if it selected all objects.
-    /// The backslash escapes a character of a value, possibly a comma, so such a selector cannot be
-    /// split at its commas.
+    /// Sets the field selector. If it contains a backslash, the scope has objects with any fields.
     pub(super) fn set_field_selector(&mut self, selector: &str) {
+        // A backslash can escape a comma, so a selector with one can't be split at its commas.
         let selector = if selector.contains('\\') { "" } else { selector };
         self.fields = selector.split(',').filter_map(FieldRequirement::parse).collect();
     }

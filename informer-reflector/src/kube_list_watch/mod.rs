@@ -68,7 +68,7 @@ pub struct KubeListWatch<K> {
     protobuf: Protobuf,
     max_object_size: usize,
     description: String,
-    /// Whether informers watch each namespace separately.
+    /// Whether an informer that uses this source watches each namespace separately.
     is_divided: bool,
     form: Form,
     /// The number of bytes received. A clone of the source starts at zero.
@@ -226,25 +226,25 @@ impl<K> KubeListWatch<K> {
     }
 
     /// Sets the maximum size of an object in a response, in bytes. A watch with a larger object
-    /// fails. A list is less exact: it fails at the latest with an object of three times this size,
-    /// or of 768 KiB if that is more. Default: 16 MiB.
+    /// fails. A list is less exact: it can accept an object of up to three times the maximum size,
+    /// or up to 768 KiB if that is more. With a larger object, it fails. Default: 16 MiB.
     ///
-    /// In addition to the decoded object, decoding needs at most ten times this size in memory, even
-    /// if the server is faulty. etcd stores no object of more than 1.5 MiB.
+    /// In addition to the decoded objects, decoding a response needs at most ten times the maximum
+    /// size in memory, even if the server is faulty. etcd stores no object of more than 1.5 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;
         self
     }
 
-    /// Requests uncompressed responses. By default, the server can use gzip, as with client-go; it
-    /// compresses lists of more than 128 KiB and, from 1.37 on, streaming lists.
+    /// Requests uncompressed responses. By default, the server can use gzip, as with client-go.
+    /// Servers compress lists of more than 128 KiB and, from 1.37 on, streaming lists.
     ///
     /// Compression costs the server much more CPU time than the client. It helps on slow networks,
     /// and makes lists slower if the server is near.
     ///
-    /// With kube's feature `gzip`, the client decompresses responses itself and does not support
-    /// compressed watches. The source detects this and then requests watches uncompressed.
+    /// With kube's feature `gzip`, a client decompresses responses itself and can't read compressed
+    /// watches. By default, this source detects such a client and requests uncompressed watches.
     #[must_use]
     #[doc(alias = "DisableCompression")]
     pub fn disable_compression(mut self) -> Self {
@@ -273,14 +273,14 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         true
     }
 
-    /// Compares the object with the namespace and the label selector of this source, and with the
-    /// parts of the field selector about `metadata.name` and `metadata.namespace`.
+    /// Returns whether the namespace and the selectors of this source include the object. Of the
+    /// field selector, only the parts about `metadata.name` and `metadata.namespace` are checked.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }
 
-    /// Always returns a source. It decodes only type, name, namespace, UID and resource version of
-    /// each object.
+    /// Returns a source that lists and watches the same objects, but decodes only type, name,
+    /// namespace, UID and resource version of each object. Never returns `None`.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let coverage = self.coverage.clone();
         Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))

@@ -32,8 +32,9 @@ impl Protobuf {
     }
 
     /// Returns whether a request that prefers protobuf failed because the server refuses protobuf.
-    /// If so, all later requests are for JSON, and the caller sends the failed request again. The
-    /// server can refuse several requests that were sent at the same time.
+    /// If so, all later requests are for JSON, and the caller sends the failed request again.
+    /// Returns `true` for each refused request, even if an earlier one has already disabled
+    /// protobuf.
     pub(super) fn observe_refusal(&self, error: &ListWatchError) -> bool {
         const REFUSALS: [StatusCode; 2] = [StatusCode::NOT_ACCEPTABLE, StatusCode::UNSUPPORTED_MEDIA_TYPE];
         let is_refusal = |code: u16| REFUSALS.iter().any(|refusal| refusal.as_u16() == code);

@@ -117,8 +117,8 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| quote(value.as_bytes()))
 }
 
-/// Returns the start of a header's value for a message: one line of limited length without control
-/// characters.
+/// Returns a header's value in a form that can be part of an error message: one line of limited
+/// length, without control characters.
 fn quote(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(2 * MAX_QUOTE)]);
     let words = text.split(|char: char| char.is_control() || char.is_whitespace());

@@ -1,4 +1,5 @@
-//! [`Slices`]: the decompressed bytes of a response's body, in slices.
+//! [`Slices`]: decompresses the body of a response, and divides it into pieces (slices) for the
+//! decoder.
 //!
 //! Note: decoding takes CPU time, and a task whose data is always available would never yield. So
 //! the task yields after every 256 KiB, also within compressed data.
@@ -17,30 +18,34 @@ use super::compression::Compression;
 use super::gzip::Gunzip;
 use super::response::{Caused, describe_headers};
 
-/// The maximum size of a slice, in bytes: some tens of pods, which are decoded in less than a
-/// millisecond.
+/// The maximum number of bytes of a response's body that the decoder receives in one step. Some
+/// tens of pods have this size; decoding them takes less than a millisecond.
 const SLICE: usize = 256 * 1024;
 
-/// The bytes of a response's body as they arrive, after decompression.
+/// The body of a response as it arrives, decompressed and divided into pieces (slices) of at most
+/// 256 KiB.
 pub(super) struct Slices {
     body: Body,
     /// The description of the response's headers, for errors.
     header_description: String,
-    /// Bytes that have arrived and are not in a slice yet, possibly compressed.
+    /// Bytes of the body that have arrived, but that [`next`](Self::next) has not processed yet.
+    /// They are still compressed, if the body is.
     rest: Bytes,
     slice: Bytes,
     gunzip: Option<Gunzip>,
-    /// The number of bytes that were read or returned since the task last yielded.
+    /// The number of processed bytes since the task last yielded. Compressed data counts with its
+    /// size before or after decompression, whichever is larger.
     since_pause: usize,
-    /// Receives the errors of reading the body of a watch, because they show whether kube's client
-    /// or a proxy decompresses responses. `None` for other bodies.
+    /// Receives the read errors of a watch: if kube's client fails to decompress the body, later
+    /// watches are requested uncompressed. `None` if the body is not that of a watch.
     compression: Option<Compression>,
     /// The counter of the bytes that arrive, before decompression.
     received: Option<Arc<AtomicU64>>,
 }
 
 impl Slices {
-    /// Begins to read the body of a response.
+    /// Returns a reader of the response's body. [`next`](Self::next) returns the body piece by
+    /// piece.
     ///
     /// # Errors
     /// [`ListWatchError::Protocol`] if the body has an encoding that was not requested.
@@ -66,8 +71,8 @@ impl Slices {
         })
     }
 
-    /// Reports errors of reading the body to `compression`. Such an error can show that the body is
-    /// already decompressed before this code reads it, by kube's client or by a proxy.
+    /// Makes this reader pass read errors to [`Compression::observe_failure`], which disables
+    /// compression for later watches if kube's client fails to decompress them.
     pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
     }
@@ -100,8 +105,8 @@ impl Slices {
         }
     }
 
-    /// Prepares the next slice from the bytes that have arrived. Returns `false` if the slice is
-    /// empty.
+    /// Takes the next slice of the body from the bytes that have arrived, for [`next`](Self::next)
+    /// to return. Returns `false` if more bytes must arrive first.
     fn take_slice(&mut self) -> Result<bool, ListWatchError> {
         let Some(gunzip) = &mut self.gunzip else {
             self.slice = self.rest.split_to(self.rest.len().min(SLICE));

@@ -37,8 +37,8 @@ const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// connection for longer. It also prevents overflow when a timeout is added to a time.
 const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The default of [`ReflectorConfig::list_stall_timeout`]. A server waits at most three seconds
-/// until its cache is recent enough, and then sends the list from memory.
+/// The default of [`ReflectorConfig::list_stall_timeout`]. It is longer than servers take to begin
+/// a list: they wait at most three seconds until their cache is recent enough.
 const DEFAULT_LIST_STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The default and minimum of [`ReflectorConfig::watch_idle_timeout`]. Bookmarks arrive about once
@@ -71,18 +71,18 @@ impl ReflectorConfig {
     }
 
     /// Sets the time without data after which the reflector cancels a streaming list and lists in
-    /// pages instead. It applies from the request until the end of the list.
+    /// pages instead. This timeout applies from the request until the end of the list. For each
+    /// list, it is lengthened by a random time of up to 50%. Default: 10 seconds; minimum: 1
+    /// second; maximum: 24 hours.
     ///
-    /// The timeout also limits how long a stream can be slow. Each stream has an allowance of
-    /// waiting time. The allowance is this timeout at first. Each object adds 5 milliseconds, but
-    /// the allowance never exceeds three times this timeout. The time spent waiting for data is
-    /// subtracted. When nothing is left of the allowance, the reflector lists in pages. A stream
-    /// with more than 200 objects a second never reaches that point; only the duration of a
-    /// [watch](Self::watch_timeout) limits such a stream. If the stream modifies or deletes an
-    /// object before its end, further objects add nothing.
+    /// The reflector also cancels a slow list. In total, it waits for the list's data at most this
+    /// timeout, plus 5 milliseconds for each received object. At no time is more than three times
+    /// this timeout left. A list of more than 200 objects a second is fast enough; only the
+    /// duration of a [watch](Self::watch_timeout) limits it.
     ///
-    /// The timeout of each stream is lengthened by a random time of up to 50%. Default: 10 seconds;
-    /// minimum: 1 second; maximum: 24 hours.
+    /// Objects can change while the list arrives, and some servers then send modified and deleted
+    /// objects before the end of the list. After the first of them, at most this timeout is left,
+    /// and further objects add no time.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self
@@ -94,9 +94,9 @@ impl ReflectorConfig {
     ///
     /// API servers send a bookmark to each watch once a minute, but the first one only after two
     /// minutes. So the default timeout also ends a connection on which nothing changes. After two
-    /// such connections in a row, the reflector therefore waits at least 125 seconds for the first
-    /// data. When data arrives, this timeout applies again. If the server sends no bookmarks and
-    /// nothing changes, the watch is resumed every 125 seconds. A client of
+    /// such connections in a row, the reflector waits at least 125 seconds for data. Once data has
+    /// arrived, the configured timeout applies again. With the default, a watch without bookmarks
+    /// and changes is resumed every 125 seconds. In addition, a client of
     /// [`connect`](crate::connect) detects dead connections within 30 seconds and without requests.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_WATCH_TIMEOUT);
@@ -108,15 +108,15 @@ impl ReflectorConfig {
     /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
     /// lasted ten seconds, waits start again with `first`.
     ///
-    /// While the server is unavailable, each wait has an additional limit: half of the time since
-    /// the reflector's first failure, but at least twice `first`. A longer `Retry-After` still
-    /// takes precedence. After the wait, the reflectors that [share](Self::server) the server send
-    /// their requests one after another.
+    /// While the server is unavailable, a wait is at most half of the time since the reflector's
+    /// first failure of this outage, or twice `first` if that is longer. A longer `Retry-After`
+    /// still takes precedence. After the wait, the reflectors that [share](Self::server) the server
+    /// send their requests one after another.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
     /// lasted more than a second, or after an expired version. Ten such requests can follow each
-    /// other immediately. After them, one such request is allowed each second, and the others are
-    /// sent after a wait. With the default backoff, a reflector sends at most 80 requests a minute,
+    /// other immediately, and each second allows one more. A request beyond that waits like one
+    /// after a failure. With the default backoff, a reflector sends at most 80 requests a minute,
     /// not counting the pages of lists, the watch after each list, and relists through a
     /// [handle](super::RelistHandle).
     ///
@@ -155,9 +155,9 @@ impl ReflectorConfig {
     /// server that responds from its cache can ignore the page size and send all items in one page,
     /// especially for the initial list.
     ///
-    /// Default: 500 for the initial list and for lists that the server reads from its database.
-    /// Relists that the server returns from its cache have no page size by default, and arrive in
-    /// one page, unless an earlier list was interrupted.
+    /// Default: 500. Without a setting, relists that the server returns from its cache have no page
+    /// size, and arrive in one page. After a list was interrupted, they have the page size 500,
+    /// too.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));

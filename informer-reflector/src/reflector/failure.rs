@@ -19,9 +19,9 @@ pub struct ListWatchFailure<'a> {
     pub error: &'a ListWatchError,
     /// The reflector's next request after this failure.
     pub next: NextRequest,
-    /// The wait before the next request; zero for none. While the server is unavailable, the real
-    /// wait can be longer or shorter, because reflectors then send requests in
-    /// [turns](super::SharedServer).
+    /// The wait before the next request; zero if the request follows immediately. While the server
+    /// is unavailable, the real wait can be longer, because reflectors wait for their
+    /// [turns](super::SharedServer). It can be shorter if another reflector gets a response.
     pub wait: Duration,
 }
 
@@ -37,8 +37,8 @@ pub enum NextRequest {
 
 pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 
-/// Calls the failure handler without a lock (invariant I8). If the handler panics, the panic is
-/// caught and logged (invariant I12).
+/// Calls the failure handler, if there is one. No lock is held during the call (invariant I8). A
+/// panic of the handler is caught and logged (invariant I12).
 pub(super) fn report(handler: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
     let Some(handler) = handler else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| handler(failure))) {

@@ -22,7 +22,8 @@ type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 /// Changes an object, or returns the reason why the object is rejected.
 type AnyTransform = Arc<dyn Fn(&mut OwnedObject<AnyObject>) -> Result<(), String> + Send + Sync>;
 
-/// The functions that each arriving object of one type passes through.
+/// Processes the arriving objects of one type: reads their metadata, transforms them, and encodes
+/// them if they are stored encoded.
 #[derive(Clone)]
 pub struct Ingest {
     type_name: &'static str,
@@ -34,8 +35,8 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Returns the functions that process arriving objects of type `K`: they read the metadata of
-    /// an object, but do not change the object. By default, objects are stored decoded.
+    /// Returns an `Ingest` for objects of type `K`. It has no transform, and leaves objects decoded
+    /// unless [`set_storage`](Self::set_storage) changes that.
     #[must_use]
     pub fn of<K: Resource + 'static>() -> Self {
         Self {
@@ -55,7 +56,8 @@ impl Ingest {
     }
 
     /// Sets a function that changes each object. If the function returns an error, the object is
-    /// quarantined: this version is not stored, and the status lists the object with the error.
+    /// quarantined: the store keeps its earlier version, if any, and the status lists the object
+    /// with the error. A deleted object is removed nevertheless.
     pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
@@ -100,8 +102,9 @@ impl fmt::Debug for Ingest {
 }
 
 impl Ingest {
-    /// Returns an arrived object as it is cached, after the transform. Rejects an object that has no
-    /// name, or whose transform fails (invariant I10).
+    /// Turns an arrived object into one for the cache: applies the transform, and encodes the
+    /// object if objects are stored encoded. Returns an error if the object has no name, or if the
+    /// transform fails.
     pub(super) fn take<K: 'static>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
         self.take_erased(object.cast()).map(Cached::cast)
     }
@@ -138,6 +141,7 @@ impl Ingest {
                 let Identity { key, resource_version, uid } = identity;
                 Ok(self.stored(object).into_cached(key, resource_version, uid))
             }
+            // I10: the caller reports the object in the status, and does not store this version.
             Err(error) => Err(RejectedObject {
                 key: Some(identity.key),
                 resource_version: identity.resource_version,

@@ -32,8 +32,9 @@ use super::{MAX_RESPONSE_WAIT, Reflector};
 /// A page with fewer items than this, and fewer than its limit, is short.
 const SHORT_PAGE: usize = 50;
 
-/// The interval between the checks whether the next page after a short page ([`SHORT_PAGE`]) can be
-/// requested. [`Pace`](super::pace::Pace) limits the rate of these requests.
+/// After a page with few items ([`SHORT_PAGE`]), the reflector sometimes waits before it requests
+/// the next page. At this interval, it checks whether [`Pace`](super::pace::Pace) allows the
+/// request.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
 /// The observations about the server from earlier lists and watches.
@@ -42,26 +43,26 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later event; empty before the first
     /// list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether a request with the version `last_seen` has failed, and the version is the cause, or
-    /// possibly the cause. If so, the next list requests the newest state. The version is the cause
-    /// if it has expired for lists (not only for watches), is newer than the server's state, or is
-    /// so long that no URL with it can be sent. It is possibly the cause of a bad request (400).
+    /// Whether a list with the version `last_seen` is likely to fail, because of an error of an
+    /// earlier request with this version. If so, the next list requests the newest state.
     pub(super) is_last_seen_refused: bool,
-    /// Whether the store has objects of an incomplete list. If `last_seen` is empty, the next list
-    /// then requests the newest state, because any other state could be older than these objects
-    /// (invariant I1).
+    /// Whether the store can have objects of a list that has not been completed. If so, and if
+    /// `last_seen` is empty, the next list requests the newest state, because any other state could
+    /// be older than these objects.
     pub(super) is_partly_known: bool,
     /// The number of failed streaming lists since the last complete list. Failures that are not
     /// about streams, such as outages, do not count.
     pub(super) broken_streams: u32,
-    /// Whether the server closed one of the failed streaming lists without an error.
+    /// Whether the server closed a streaming list before its end, without an error. If this happens
+    /// again, the reflector makes paged lists. A complete list, or a failure that is not about
+    /// streams, resets this field.
     pub(super) was_stream_closed: bool,
     /// Whether a list with `resourceVersion=0` arrived in pages. A watch cache would return this
     /// list in one page, so the server has no watch cache, and pages reduce the load on its
     /// database.
     lacks_watch_cache: bool,
-    /// Whether a list was interrupted. Servers end requests after a minute, so a list in pages can
-    /// succeed where a list without pages takes too long.
+    /// Whether a list was interrupted. If so, later lists are requested in pages: servers end
+    /// requests after a minute, and a large list without pages can take longer.
     was_interrupted: bool,
 }
 
@@ -69,6 +70,7 @@ impl ListHistory {
     /// Returns the resource version to request for a paged list. An empty version requests the
     /// newest state.
     fn resource_version(&self) -> ResourceVersion {
+        // I1: a state from the server's cache can be older than the objects of an incomplete list.
         if self.is_last_seen_refused || (self.last_seen.is_empty() && self.is_partly_known) {
             ResourceVersion::empty()
         } else if self.last_seen.is_empty() {
@@ -78,8 +80,9 @@ impl ListHistory {
         }
     }
 
-    /// Returns the resource version to request for a streaming list. An empty version requests the
-    /// newest state, which costs the server no more than an older state.
+    /// Returns the resource version to request for a streaming list: `last_seen`, or an empty
+    /// version if `last_seen` was refused. An empty version requests the newest state. This costs
+    /// the server no more than an older state.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.is_last_seen_refused { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -102,7 +105,8 @@ impl ListHistory {
 }
 
 impl<K: Send + Sync + 'static> Reflector<K> {
-    /// Makes a paged list and passes it to the store.
+    /// Requests a list from the server, page by page. The store receives the objects as they
+    /// arrive, and the complete list at the end. Returns the reflector's next step.
     pub(super) async fn list(&mut self) -> Step {
         self.reporter.list_begins();
         match self.list_all_pages().await {
@@ -137,10 +141,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
-    /// Passes a complete list to the store in one step (invariant I9).
+    /// Passes a complete list to the store in one step, and updates the status.
     pub(super) fn apply_list(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
         let (received, quarantined) = (listing.received(), listing.all_quarantined().clone());
-        // Update the store first, so that the status is never ahead of the store.
+        // I9: the store changes in one step, and before the status, which is never ahead of it.
         self.store.replace(listing.into_replacement(resource_version.clone()));
         self.reporter.synced_to(&resource_version);
         self.reporter.only_quarantined(&quarantined);
@@ -275,9 +279,9 @@ pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Returns whether a watch can start at this resource version. Some servers other than
-/// kube-apiserver return the version `0`. In a request, `0` means any state, so a watch from `0`
-/// would miss deletions.
+/// Returns whether a watch can start at this resource version: not if it is empty or `0`. Some
+/// servers other than kube-apiserver return the version `0` for a list. A watch from `0` would not
+/// report the deletions since the list.
 pub(super) fn is_watchable(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }

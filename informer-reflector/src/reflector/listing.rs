@@ -14,14 +14,15 @@ const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// The number of objects at which the list is next checked for repetitions.
+    /// The number of objects at which the list is next checked for objects that the server has sent
+    /// several times.
     check_at: usize,
     /// The state of each object that a streaming list sent after the stream's first modification or
     /// deletion. `None` means that the object was deleted. These states replace those in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
-    /// The number of quarantined (undecodable) objects whose name can't be read.
+    /// The number of objects that can't be decoded, and whose name can't be read either.
     nameless: usize,
     received: usize,
 }
@@ -39,7 +40,8 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Returns the number of received objects, including quarantined ones.
+    /// Returns the number of received objects, including those that can't be decoded or
+    /// transformed.
     pub(super) fn received(&self) -> usize {
         self.received
     }
@@ -71,11 +73,11 @@ impl<K> Listing<K> {
         outcome
     }
 
-    /// If several objects of the list have the same key, drops all of them except the last one.
+    /// Drops each object whose key occurs again later in the list.
     ///
     /// # Errors
-    /// If more than half of the objects are dropped: the server returns the same objects again and
-    /// again, and the list would never end.
+    /// If more than half of the objects are dropped. Such a list may never end, because the server
+    /// sends the same objects again and again.
     pub(super) fn check_for_repetitions_now(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
@@ -108,10 +110,11 @@ impl<K> Listing<K> {
         self.changes.insert(key, None);
     }
 
-    /// Records an object that can't be decoded or transformed, so that it does not count as deleted
-    /// (invariant I10). If an earlier version of the object has arrived in this list, that version
-    /// stays in the list.
+    /// Records an object that can't be decoded or transformed, so that the store does not delete
+    /// the object. If a valid version of the object has arrived earlier in the same list, that
+    /// version is stored.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
+        // I10: the object exists on the server, although the list lacks it.
         self.received += 1;
         match &rejected.key {
             Some(key) => _ = self.quarantined.insert(key.clone()),
@@ -119,7 +122,7 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Returns the keys of the quarantined objects.
+    /// Returns the keys of the listed objects that can't be decoded or transformed.
     pub(super) fn all_quarantined(&self) -> &BTreeSet<ObjectKey> {
         &self.quarantined
     }

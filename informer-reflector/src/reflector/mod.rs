@@ -4,8 +4,8 @@
 //! a stream or in pages, then watch from the version of the list. A watch that ends is resumed; a
 //! relist follows only if the version has expired or resuming does not help. Unlike client-go, the
 //! reflector resumes after an error before it relists, it resets its backoff only after a watch has
-//! lasted ten seconds, every request has a timeout, and undecodable objects are quarantined instead
-//! of lost.
+//! lasted ten seconds, and every request has a timeout. The status lists undecodable objects,
+//! and the store keeps their last valid versions.
 
 mod backoff;
 mod config;
@@ -292,8 +292,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Counts a failed request to an unavailable server, and returns this reflector's failures in
-    /// the current outage.
+    /// Adds a failed request to this reflector's failures in the current outage, and returns these
+    /// failures. The caller has checked that `error` means an unavailable server.
     fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
@@ -309,7 +309,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Records the outcome of the recovery from an outage, if there was one.
+    /// If this reflector is recovering from an outage, ends the recovery with this outcome.
     fn finish_recovery(&mut self, outcome: Outcome) {
         if let Some(recovery) = self.recovery.take() {
             recovery.finish_recovery(outcome);
@@ -323,9 +323,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Sends a request and waits at most `max_wait` until its response begins. If this is the
-    /// reflector's first response after an outage, two other reflectors that wait for the same
-    /// server can then send their requests.
+    /// Sends a request and waits until its response begins, or returns an error after `max_wait`.
+    /// The first response after an outage also permits two other waiting reflectors to send their
+    /// requests.
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,
@@ -371,7 +371,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns the error of a request without a response.
+/// Returns the error of a request that got no response within the time `waited`.
 fn response_timeout(waited: Duration) -> ListWatchError {
     ListWatchError::Unreachable(format!("no answer within {waited:?}").into())
 }

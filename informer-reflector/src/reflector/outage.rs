@@ -21,16 +21,15 @@ const MIN_SPACING: Duration = Duration::from_millis(300);
 /// The maximum time between the turns of two reflectors to send a request during an outage.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// The number of waiting reflectors that get an extra permission after one response: they can send
-/// a request without waiting for their turn.
+/// When a reflector gets its first response after an outage, this number of other reflectors can
+/// send their requests without waiting any longer.
 const EXTRA_PER_RESPONSE: usize = 2;
 
-/// The maximum pause before a request that a reflector sends with an extra permission, without
-/// waiting for its turn. Each pause is random, so that the requests of several reflectors do not
-/// arrive all at once.
+/// The maximum of the random pause before a request that a reflector sends early, because another
+/// reflector got a response. The pauses keep such requests from arriving all at once.
 const MAX_EXTRA_JITTER: Duration = Duration::from_millis(100);
 
-/// The failed requests of one reflector to an unavailable server.
+/// A summary of the requests of one reflector that failed since the server became unavailable.
 #[derive(Debug, Clone)]
 pub(super) struct OutageFailures {
     /// The resource and scope, for logs.
@@ -53,8 +52,8 @@ pub(super) struct OutageFailures {
 /// The reflectors of one client that wait because their server is unavailable.
 #[derive(Default)]
 pub(super) struct Outage {
-    /// The number of responses to all reflectors, which shows a failing reflector whether the
-    /// server is available to others.
+    /// The number of responses to all reflectors, not counting 502, 503 and 504. If it grows while
+    /// one reflector fails, only the resource of this reflector is unavailable.
     responses: AtomicU64,
     queue: Mutex<Queue>,
 }
@@ -64,8 +63,8 @@ struct Queue {
     waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// The number of extra permissions that no waiter has got yet. Each of them permits one waiter
-    /// to send a request before it is the waiter's turn.
+    /// The number of requests that waiting reflectors can still send before their turns, because
+    /// another reflector got a response.
     extra_permissions: usize,
     logged: Option<LoggedOutage>,
     recovering: Recovering,
@@ -74,15 +73,15 @@ struct Queue {
 /// An outage that has been logged.
 struct LoggedOutage {
     since: Instant,
-    /// The number of reflectors that waited when the outage was logged.
+    /// The number of reflectors that waited for the unavailable server when the outage was logged.
     waiting: usize,
 }
 
 /// Counts the reflectors that got a response from the server after the outage.
 #[derive(Default)]
 struct Recovering {
-    /// The number of reflectors that have not resumed a watch or completed a list since their first
-    /// response after the outage. A reflector that waits after another failure is no longer
+    /// The number of reflectors that got a response after the outage, but have neither resumed a
+    /// watch nor completed a list since. A reflector that fails again and waits is no longer
     /// counted.
     pending: usize,
     /// The number of reflectors that have resumed their watch.
@@ -95,20 +94,21 @@ struct Waiter {
     id: u64,
     since: Instant,
     only_own_resource: bool,
-    /// The main part of the [sort key](Self::rank): the time at which the waiter was added, plus
-    /// the time for which its reflector has been failing. So reflectors that have been failing for
-    /// longer get later turns.
-    due: Instant,
-    /// The end of the server's `Retry-After`, before which the waiter gets no permission to send
-    /// its request.
+    /// The main part of the [sort key](Self::rank): the time at which the reflector joined the
+    /// queue, plus the time for which it had been failing. So a reflector that has been failing for
+    /// long comes late, and does not delay others.
+    sort_time: Instant,
+    /// The earliest time at which the reflector can send its next request, as the server requested
+    /// with `Retry-After`.
     retry_after_until: Instant,
-    /// The end of the backoff, before which the waiter gets no turn.
+    /// The end of the reflector's backoff. Before it, the reflector can send a request only if
+    /// another reflector gets a response from the server.
     ready_at: Instant,
     permission: Option<Permission>,
     wake: Arc<Notify>,
 }
 
-/// The permission of a waiter to send its request.
+/// The permission of a waiting reflector to send its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Permission {
     Turn,
@@ -116,13 +116,14 @@ enum Permission {
 }
 
 impl Waiter {
-    /// Returns the sort key of the waiter. Waiters come last if only their own resource is
-    /// unavailable, and not the server.
+    /// Returns the sort key that determines the order of the waiting reflectors' requests.
+    /// Reflectors come last if the server is available, and only their own resource is not.
     fn rank(&self) -> (bool, Instant, u64) {
-        (self.only_own_resource, self.due, self.id)
+        (self.only_own_resource, self.sort_time, self.id)
     }
 
-    /// Returns the minimum time between the last turn of any waiter and the turn of this waiter.
+    /// Returns the minimum time between the last request of any reflector to the unavailable server
+    /// and the next request of this one. Requests with [`Permission::Extra`] do not count.
     fn spacing(&self, now: Instant) -> Duration {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
@@ -134,7 +135,8 @@ impl Waiter {
 }
 
 impl Queue {
-    /// Adds a waiter whose request has failed. Returns its ID, and the notification that wakes it.
+    /// Adds a reflector to the queue of those that wait to send a request, because its last request
+    /// has failed. Returns the ID of its entry, and the notification that wakes its task.
     fn join(&mut self, failures: &OutageFailures, now: Instant) -> (u64, Arc<Notify>) {
         // The request has failed, so the server can still be unavailable.
         self.extra_permissions = 0;
@@ -145,7 +147,7 @@ impl Queue {
             id,
             since: failures.since,
             only_own_resource: failures.only_own_resource,
-            due: now + now.saturating_duration_since(failures.since),
+            sort_time: now + now.saturating_duration_since(failures.since),
             retry_after_until: now + failures.retry_after_server,
             ready_at: now + failures.wait.max(failures.retry_after_server),
             permission: None,
@@ -154,8 +156,8 @@ impl Queue {
         (id, wake)
     }
 
-    /// Removes a waiter. If the waiter has got a permission to send a request but has not used it,
-    /// the next waiter gets the permission.
+    /// Removes a reflector from the queue. If the reflector has got a permission to send a request
+    /// but has not used it, the next reflector gets the permission.
     fn leave(&mut self, id: u64, has_used_permission: bool) {
         let Some(position) = self.waiters.iter().position(|waiter| waiter.id == id) else { return };
         match self.waiters.remove(position).permission {
@@ -170,21 +172,23 @@ impl Queue {
         }
     }
 
-    /// Returns the first waiter that has no permission yet and satisfies the condition.
+    /// Returns the first reflector in the queue that has no permission to send its request yet, and
+    /// satisfies the condition.
     fn first(&mut self, condition: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
         let waiting =
             self.waiters.iter_mut().filter(|waiter| waiter.permission.is_none() && condition(waiter));
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
-    /// Returns the earliest time of this waiter's turn.
+    /// Returns the earliest time at which the reflector `waiter` can send its request. Ignores the
+    /// reflectors that come before it in the queue.
     fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
         let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
         waiter.ready_at.max(spaced)
     }
 
-    /// Grants a turn to the first waiter whose backoff is over, if enough time has passed since the
-    /// last turn.
+    /// Permits the first reflector in the queue whose backoff is over to send its request, if
+    /// enough time has passed since this function last did so.
     fn grant_turn(&mut self, now: Instant) {
         let last_turn = self.last_turn;
         let first = self.first(|waiter| waiter.ready_at <= now);
@@ -196,8 +200,8 @@ impl Queue {
         }
     }
 
-    /// Grants the extra permissions, which let a waiter send its request before its turn. The first
-    /// waiters get one each. Skips waiters whose `Retry-After` is not over.
+    /// Permits the first `extra_permissions` reflectors to send their requests immediately, even
+    /// during their backoff. Skips reflectors whose `Retry-After` is not over; they stay queued.
     fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -206,8 +210,8 @@ impl Queue {
         }
     }
 
-    /// Returns two times: the time at which this waiter must wake to grant permissions, to itself
-    /// or to other waiters, and the expected time of its own turn to send a request.
+    /// Returns when the task of reflector `id` must wake to check which reflectors can send their
+    /// requests, and when the reflector's own next request is expected.
     fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
@@ -228,13 +232,13 @@ impl Queue {
 }
 
 impl Outage {
-    /// Waits until the reflector has a permission to send its next request: its turn, or an extra
-    /// permission after a response to another reflector. If the reflector still waits after the end
-    /// of its backoff, calls `queued` with the expected time of its turn, and again after each
-    /// change of this time.
+    /// Waits until the reflector can send its next request to the unavailable server. Waiting
+    /// reflectors send one after another, but a response to one of them lets two others send
+    /// immediately. If the reflector still waits at the end of its backoff, calls `queued` with the
+    /// expected time of its request, and again after each change of this time.
     ///
     /// # Cancel safety
-    /// If the future is dropped, a granted permission goes to the next waiter.
+    /// If the future is dropped, the next reflector in the queue can send its request instead.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, mut queued: impl FnMut(Instant)) {
         let (id, wake) = self.queue.lock().join(failures, Instant::now());
         let mut entry = QueueEntry { outage: self, id, has_used_permission: false };
@@ -299,9 +303,9 @@ impl Outage {
         );
     }
 
-    /// Records the first response to a reflector after its requests failed in an outage. Up to two
-    /// of the waiting reflectors get an extra permission: they can send their requests without
-    /// waiting for their turns.
+    /// Records that a reflector got a response after its requests had failed in an outage. Permits
+    /// up to two other reflectors to send their requests without waiting for their turns. The
+    /// caller keeps the returned value until the reflector succeeds or fails again.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.pending += 1;
@@ -315,7 +319,8 @@ impl Outage {
         Recovery { outage: Arc::clone(this), outcome: None }
     }
 
-    /// Counts a response to any reflector.
+    /// Counts a response of the server to one of the reflectors. Failing reflectors use the number
+    /// to find out whether the server responds to others.
     pub(super) fn count_response(&self) {
         self.responses.fetch_add(1, Ordering::Relaxed);
     }
@@ -350,11 +355,13 @@ impl Outage {
     }
 }
 
-/// A waiter's entry in the queue. Dropping it removes the waiter.
+/// The entry of a reflector in the queue of those that wait to send a request to an unavailable
+/// server. Dropping the entry removes it from the queue.
 struct QueueEntry<'o> {
     outage: &'o Outage,
     id: u64,
-    /// Whether the reflector has used its permission to send a request.
+    /// `true` when the wait is over and the reflector sends its request. If still `false` when the
+    /// entry is dropped, the wait was cancelled.
     has_used_permission: bool,
 }
 
@@ -371,12 +378,12 @@ pub(super) enum Outcome {
     Relisted,
 }
 
-/// The recovery of a reflector after an outage, from its first response to its first success or
-/// next failure. When this value is dropped, the recovery is over, and its outcome is counted.
+/// A reflector's recovery after an outage: from its first response until a list or watch succeeds
+/// or the reflector fails again. Dropping this value ends the recovery and counts its outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// `None` until a list or watch succeeds. If the reflector fails again or is stopped before
-    /// that, the recovery ends without an outcome.
+    /// The first success of the reflector; `None` until then. Stays `None` if the reflector fails
+    /// again or is stopped first.
     outcome: Option<Outcome>,
 }
 

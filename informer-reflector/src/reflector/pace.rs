@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// The maximum number of requests that can follow each other without a wait.
 const BURST: u32 = 10;
 
-/// The time after which one more request without a wait is allowed.
+/// The interval at which the allowance of requests without a wait grows by one, up to [`BURST`].
 const REFILL: Duration = Duration::from_secs(1);
 
 /// An allowance of requests without a wait: at most ten, and each second adds one.

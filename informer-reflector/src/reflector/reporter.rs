@@ -24,11 +24,12 @@ pub(super) struct Reporter {
     /// warning, because it can be the beginning of an outage. An outage, or a watch that lasts ten
     /// seconds, resets this field to `false`.
     was_interrupted: bool,
-    /// Whether any object is quarantined. If none is, [`accepted`](Self::accepted) needs no lock.
+    /// Whether the status lists any object that can't be decoded or transformed. If it lists none,
+    /// [`accepted`](Self::accepted) needs no lock.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The time of the first log line about an expired version in the current minute, and the
-    /// number of these lines since then.
+    /// The start of the current minute, which begins with a log line about an expired version, and
+    /// the number of these lines in this minute, at all levels.
     expired: (Option<Instant>, u32),
     /// The start of the current list. `None` if no list is running, also while the reflector waits
     /// to retry a failed list.
@@ -160,9 +161,9 @@ impl Reporter {
         });
     }
 
-    /// Sets the health to [`Health::AwaitingTurn`], because the backoff is over, but the reflectors
-    /// of an unavailable server send their requests one after another. `until` is the expected time
-    /// of the next request.
+    /// Sets the health to [`Health::AwaitingTurn`]: the backoff is over, but the reflector still
+    /// waits, because reflectors send their requests to an unavailable server one after another.
+    /// `until` is the expected time of this reflector's next request.
     pub(super) fn awaits_turn(&self, until: Instant) {
         self.health.send_modify(|health| {
             if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
@@ -223,8 +224,8 @@ impl Reporter {
         );
     }
 
-    /// Ends the quarantine of an object after a later version was decoded and transformed, or after
-    /// the object was deleted.
+    /// Removes an object from the status's list of objects that can't be decoded or transformed:
+    /// its later version was valid, or the object was deleted.
     pub(super) fn accepted(&mut self, key: &ObjectKey) {
         if !self.has_quarantined {
             return;
@@ -240,9 +241,9 @@ impl Reporter {
         }
     }
 
-    /// Ends the quarantine of all objects except those in `undecodable`, after a complete list.
-    /// `undecodable` has the objects of this list that can't be decoded or transformed. The
-    /// quarantine also ends for objects that the list does not contain.
+    /// Removes objects from the status's list of quarantined objects after a complete list. Only
+    /// those in `undecodable` stay: objects that this list contained, but that can't be decoded or
+    /// transformed.
     pub(super) fn only_quarantined(&mut self, undecodable: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
@@ -299,10 +300,11 @@ impl Cause {
 /// debug.
 const MAX_EXPIRED_LINES: u32 = 3;
 
-/// Maximum number of log lines about quarantined objects in a minute.
+/// Maximum number of log lines in a minute about the start or end of an object's quarantine. An
+/// object is quarantined while it can't be decoded or transformed.
 const MAX_OBJECT_LINES: u32 = 10;
 
-/// Limits the log lines about quarantined objects of a resource.
+/// Limits the log lines about objects of a resource that can't be decoded or transformed.
 #[derive(Debug, Default)]
 struct Throttle {
     /// The start of the current minute.

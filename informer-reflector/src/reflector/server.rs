@@ -27,20 +27,22 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// that. By default, each reflector has its own value.
 ///
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
-/// - Each reflector backs off, for at most half of the time since its first failure. This limit is
-///   never less than twice the first wait of its [backoff](super::ReflectorConfig::backoff): 1.6
-///   seconds by default. A longer `Retry-After` takes precedence.
+/// - After a failure, each reflector backs off for at most half of the time since its first failure
+///   in the outage. This maximum is at least twice the first wait of its
+///   [backoff](super::ReflectorConfig::backoff); by default, that is 1.6 seconds. A longer
+///   `Retry-After` takes precedence.
 /// - After its backoff, a reflector waits for its turn. The reflectors send their requests one
 ///   after another, with pauses of 0.3 to 5 seconds. The longer a reflector has been failing, the
 ///   later is its turn, so that resources with a permanent failure delay no others.
-/// - A reflector that gets a response lets two waiting reflectors send their requests without
-///   waiting for their turns. Only a `Retry-After` that the server requested, and a random pause of
-///   up to 0.1 seconds, still delay a request. After the next failed request, reflectors wait for
-///   their turns again. So recovery is as quick as the server allows.
+/// - When a reflector gets a response again, two waiting reflectors can send their requests without
+///   waiting for the end of their backoffs or for their turns. Only a `Retry-After` that the server
+///   requested, and a random pause of up to 0.1 seconds, still delay these two. After the next
+///   failed request, reflectors wait for their turns again. So recovery is as quick as the server
+///   allows.
 ///
-/// If a streaming list of a resource stalls, is invalid or refused as unsupported, or is closed
-/// early for the second time, all reflectors make paged lists of the resource for the next 10 to 30
-/// minutes.
+/// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
+/// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
+/// the server closes two streaming lists of a reflector early.
 #[derive(Clone)]
 pub struct SharedServer {
     inner: Arc<Inner>,
@@ -61,7 +63,8 @@ impl SharedServer {
         Self { inner: Arc::default() }
     }
 
-    /// Returns whether to try streaming lists of this resource.
+    /// Returns `false` while streaming lists of this resource are
+    /// [disabled](Self::disable_streams).
     pub(super) fn may_stream(&self, resource: &str) -> bool {
         let mut unsupported = self.inner.unsupported.lock();
         let is_over = unsupported.get(resource).is_none_or(|until| *until <= Instant::now());
@@ -80,17 +83,19 @@ impl SharedServer {
     /// Waits for a reflector's turn to send its next request to an unavailable server.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the turn goes to the next waiter.
+    /// If the future is dropped, the next reflector can send its request instead.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, queued: impl FnMut(Instant)) {
         self.inner.outage.wait_for_turn(failures, queued).await;
     }
 
-    /// Records a response after an outage, and lets two waiting reflectors send their requests.
+    /// Records that a reflector got a response after its requests had failed in an outage. Permits
+    /// up to two other reflectors to send their requests without waiting for their turns. The
+    /// caller keeps the returned value until the reflector succeeds or fails again.
     pub(super) fn begin_recovery(&self) -> Recovery {
         Outage::begin_recovery(&self.inner.outage)
     }
 
-    /// Counts a response to any reflector.
+    /// Counts a response of the server to one of the reflectors.
     pub(super) fn count_response(&self) {
         self.inner.outage.count_response();
     }

@@ -43,7 +43,8 @@ impl SilenceDetector {
         self.last_event = self.quiet_since;
     }
 
-    /// Measures the silence from now on, although no data has arrived.
+    /// Measures the silence from now on, because a watch begins or the reflector reads again after
+    /// a pause.
     pub(super) fn restart(&mut self) {
         self.quiet_since = Instant::now();
     }

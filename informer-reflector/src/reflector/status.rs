@@ -55,7 +55,7 @@ pub enum Health {
     /// The server doesn't serve the resource (404): it is misspelt, or its CRD is not installed.
     /// The reflector retries at `until`.
     NotServed {
-        /// The time of the next request.
+        /// The time at which the reflector retries.
         until: Instant,
         /// The server's error.
         error: Arc<ListWatchError>,
@@ -63,7 +63,7 @@ pub enum Health {
     /// The credentials don't permit listing or watching the resource (403). The reflector retries
     /// at `until`.
     Forbidden {
-        /// The time of the next request.
+        /// The time at which the reflector retries.
         until: Instant,
         /// The server's error.
         error: Arc<ListWatchError>,
@@ -199,7 +199,8 @@ impl ReflectorStatus {
         self.notes.lock().quarantined.values().cloned().collect()
     }
 
-    /// Returns the number of object versions that have been quarantined so far.
+    /// Returns how many object versions have not been stored so far, because they could not be
+    /// decoded or transformed.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.notes.lock().quarantined_total
@@ -212,7 +213,8 @@ impl ReflectorStatus {
         ReflectorCounts { received_bytes, ..self.notes.lock().counts.clone() }
     }
 
-    /// Returns the last 16 complete lists, oldest first, with their causes.
+    /// Returns records of the last 16 successful lists, oldest first. Each has the reason why the
+    /// reflector listed.
     #[must_use]
     pub fn recent_lists(&self) -> Vec<ListRecord> {
         self.notes.lock().recent_lists.to_vec()

@@ -10,7 +10,7 @@ use super::{NextRequest, Reflector};
 /// The reflector's next request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Request {
-    /// A list, streaming if possible.
+    /// A streaming list (KEP-3157) if possible, otherwise a paged list.
     List,
     /// A paged list.
     Pages,
@@ -40,8 +40,8 @@ pub(super) enum Step {
     Now(Request),
     /// List, because a [`RelistHandle`](super::RelistHandle) requested it.
     Requested,
-    /// Send the request immediately in spite of an error, as long as the [`Pace`](super::pace::Pace)
-    /// allows that.
+    /// Send the request immediately, although the last request failed. If the
+    /// [`Pace`](super::pace::Pace) does not allow that, send it after a backoff.
     AtOnce(Request, ListWatchError),
     /// Send the request after a backoff, because of an error.
     Later(Request, ListWatchError),

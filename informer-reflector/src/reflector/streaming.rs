@@ -23,9 +23,9 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// The time that each received object adds to the time for which a streaming list may still wait
-/// ([`Allowance`]). A stream that delivers fewer than 200 objects a second uses up this time, and
-/// the reflector then makes a paged list.
+/// Each object of a streaming list lengthens the reflector's wait for the end of the list by this
+/// time. The reflector cancels a stream that delivers fewer than 200 objects a second for too long,
+/// and makes a paged list.
 ///
 /// This limit detects servers that return an ordinary watch: no cluster changes objects of one type
 /// 200 times a second for long. A streaming list over a slow link can also be slower than the
@@ -33,9 +33,9 @@ use super::watch::{GRACE, OpenWatch};
 /// not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The maximum time for which a streaming list may still wait ([`Allowance`]), as a multiple of
-/// `list_stall_timeout`. Each received object adds to this time. Without a maximum, a stream could
-/// wait for an hour after 720,000 objects.
+/// Each received object of a streaming list lengthens the remaining wait for the end of the list.
+/// This is the maximum of the wait, as a multiple of `list_stall_timeout`. Without a maximum,
+/// 720,000 objects would lengthen the wait by an hour.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// After this number of failed streaming lists, the reflector makes a paged list. A complete list
@@ -59,8 +59,8 @@ enum Progress<K> {
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// The time for which a streaming list may still wait. Waiting for events and decoding them uses
-/// this time; waiting for the store does not.
+/// The time for which the reflector still waits for the end of a streaming list. Waiting for events
+/// and decoding them uses this time; waiting for the store does not.
 struct Allowance {
     pause: Duration,
     left: Duration,
@@ -87,9 +87,10 @@ impl Allowance {
         }
     }
 
-    /// Ends the growth of the time for which the list may still wait, because the stream has sent a
-    /// change: all existing objects have arrived, so the end of the list must follow.
+    /// Called when a streaming list contains a modified or deleted object. From now on, received
+    /// objects no longer lengthen the time for which the reflector waits for the end of the list.
     fn changes_have_begun(&mut self) {
+        // All existing objects have arrived, so the end of the list must follow.
         self.earns = false;
         self.left = self.left.min(self.pause);
     }
@@ -123,9 +124,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Step::AtOnce(Request::Pages, error)
     }
 
-    /// Continues after the server closed the stream early. A server that shuts down does this once.
-    /// A server that considers the reader too slow also closes the next stream early. So after the
-    /// second early end, the reflector makes paged lists.
+    /// Returns the next step after the server closed a streaming list early. The first early end is
+    /// handled like other interruptions, because the server may be shutting down. After the second
+    /// one, the reflector makes paged lists, because the server may consider the client too slow.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
@@ -203,8 +204,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives objects until the list ends. Returns the resource version of the list, and the
-    /// events that arrived together with its end.
+    /// Receives the objects of a streaming list until its end. Returns the list's resource version,
+    /// and the events of the watch that arrived in one batch with the end of the list.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,
@@ -300,9 +301,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes a part of a list to the store, which returns the objects. Adds the returned objects
-    /// to `listing`. For an unchanged object, the store can return its own copy, so that the object
-    /// is in memory only once.
+    /// Passes `objects` of an arriving list to the store, and adds the objects that the store
+    /// returns to `listing`. If the store already has the same version of an object, it can return
+    /// the stored copy, so that the object is in memory only once.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;
@@ -312,9 +313,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         listing.push(self.store.list_part(objects));
     }
 
-    /// Adds an undecodable object to the status, and to the list, so that it does not count as
-    /// deleted (invariant I10).
+    /// Adds an undecodable object to the status. Also adds it to the list, so that it does not
+    /// count as deleted.
     pub(super) fn quarantine_listed(&mut self, rejected: &RejectedObject, listing: &mut Listing<K>) {
+        // I10: the object is reported, and its earlier version stays in the store.
         self.reporter.quarantine(rejected);
         listing.quarantine(rejected);
     }

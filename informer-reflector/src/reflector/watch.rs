@@ -42,9 +42,9 @@ const MAX_FAILURES: u32 = 3;
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
     pub(super) failures: u32,
-    /// Whether the server refused the version of a watch: it had expired, was too new, or made the
-    /// URL too long. A single refusal is normal. If the server also refuses the version that the
-    /// following relist returned, relists don't help, so the next list waits for the backoff.
+    /// Whether a watch has failed because of its resource version: the version had expired, was
+    /// newer than the server's state, or was too long for a URL. The first such failure causes an
+    /// immediate relist. After a further one, the relist waits for the backoff.
     refused: bool,
 }
 
@@ -182,10 +182,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store until the watch ends, and returns how it ended. If the
-    /// connections before this one were silent, returns `None` when the first data arrives,
-    /// although the watch has not ended. The caller then determines the maximum time without data
-    /// again, because it can be shorter now.
+    /// Passes changes to the store until the watch ends, and returns how it ended. Returns `None`
+    /// if the watch goes on, but the caller must calculate its deadline again before the next call.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -217,6 +215,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.silence.received();
             self.reporter.set(Health::Live { last_event: self.silence.last_event });
             self.pause_in_bursts(count).await;
+            // After silent connections, the caller permits a longer silence until data arrives.
             if std::mem::take(&mut self.silence.silent_connections) > 0 {
                 return None;
             }
@@ -323,9 +322,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta(object)))
     }
 
-    /// Quarantines an object that can't be decoded or transformed (invariant I10). If the object
-    /// was deleted, returns its deletion instead. If the object has no known key, or the meaning of
-    /// the event is unknown, ends the watch.
+    /// Handles an event whose object can't be decoded or transformed. For a deletion, returns the
+    /// deletion for the store. Otherwise, lists the object in the status and returns `None`, so
+    /// that the store keeps the earlier version. Returns `Err`, which ends the watch, if the object
+    /// has no readable key or the event's meaning is unknown.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,
@@ -335,6 +335,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.reporter.quarantine(&object);
             return Err(Ending::Unattributable(object.error));
         };
+        // I10: an undecodable object is reported, and does not end the watch.
         self.advance(&object.resource_version);
         if kind == RejectedKind::Deleted {
             self.reporter.accepted(&key);

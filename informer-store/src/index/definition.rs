@@ -2,7 +2,8 @@
 //! the index.
 //!
 //! There are two steps, because the function is user code and must not run under a lock: `compute`
-//! calls the function without a lock, and `apply` adds the returned values to the index.
+//! calls the function without a lock, and `apply` replaces the old values of the changed objects in
+//! the index with the returned values.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -39,14 +40,17 @@ pub(crate) struct Definition<V> {
     function: Function<V>,
 }
 
-/// The effect of a change on the store's [`SlotMap`](crate::slot_map::SlotMap) of objects.
+/// The effect of a change on the store's [`SlotMap`](crate::slot_map::SlotMap) of objects, which
+/// assigns a number (slot) to each object.
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
-    /// The key of the object in the slot after the change; `None` if the object was removed.
+    /// The key of the added or updated object. `None` if the change removed the object, which then
+    /// has no index values.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether an index function that reads only the key must run for the object. `true` if the
-    /// object is in a slot that was free, or if the index is being built from existing objects.
+    /// Whether an index function that reads only the key must run for the object: the object is new
+    /// to the store, or the index is being built from existing objects. An update does not change
+    /// the key, so such a function need not run again.
     pub(crate) is_new: bool,
 }
 
@@ -54,22 +58,23 @@ pub(crate) struct Applied<'a> {
 /// ([`AnyIndex::compute`]), in a box that hides the type of the values.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The values that a user's index function returned for several changes. [`AnyIndex::apply`] adds
-/// the values that it has removed from the index, so that they are dropped while no lock is held.
+/// The values that a user's index function returned for several changes. [`AnyIndex::apply`] also
+/// stores the values here that it removes from the index, to be dropped later.
 struct ComputedValues<V> {
-    /// The index values of each change's object, in the order of the changes. There are no values
-    /// for a removal, and none if the function failed.
+    /// For each change, the index values of its object. The row of a change is empty if the change
+    /// is a removal, or if the index function failed for the object.
     rows: Vec<Values<V>>,
     /// Values that no object has any more. They are kept here, so that they are dropped while no
     /// lock is held.
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
-/// The positions of changes for which an index function failed, with the errors.
+/// The failures of index functions for a list of changes, each with the position of its change in
+/// the list.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
-/// Returns the failures that remain after all `changes`. The failure of an object is omitted if a
-/// later change replaces or removes the object.
+/// Returns the failures of index functions without obsolete ones. The failure for a change is
+/// obsolete if a later change in the list replaces or removes the same object.
 pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
@@ -130,11 +135,13 @@ pub(crate) trait AnyIndex: Send + Sync {
         failures: &mut Failures,
     );
 
-    /// Applies changes to the index, with the values that [`compute`](Self::compute) returned for
-    /// the same changes. Afterwards, `computed` contains values that the index does not use (copies
-    /// of known values, and values that no object has any more). It must be dropped while no lock
-    /// is held. Returns the positions of changes whose values could not be added. Omits a change if
-    /// a later change of the same object succeeded.
+    /// Applies changes to the index. `computed` has the values that [`compute`](Self::compute)
+    /// returned for the same changes. Afterwards, `computed` contains only values that the index
+    /// does not keep. Drop `computed` while no lock is held.
+    ///
+    /// Returns the positions of the changes whose values could not be added, because the `Hash` or
+    /// `Eq` of a value panicked. If several changes concern the same object, only a failure of the
+    /// last one is returned.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,

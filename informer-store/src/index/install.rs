@@ -1,13 +1,15 @@
 //! Adds an index to a store that is in use. Readers are not blocked, and the writer only briefly.
 //!
-//! The index function is user code, so it runs while no lock is held. It first runs for the objects
-//! of a snapshot, and in further rounds for the objects that have changed since. There are at most
-//! `ROUNDS` rounds, because a busy writer can change objects faster than a round indexes them.
-//! After the rounds, the writer also calls the index function for the changes that it makes, and
-//! appends the results to a list, [`Joining::log`]. Meanwhile, this code indexes the objects that
-//! changed before. Finally, the results in the list are added to the index under the write lock,
-//! without calling the function. So the writer is blocked only during this last step, and readers
-//! are never blocked. The index function runs a bounded number of times for each object.
+//! The index function is user code, so it runs while no lock is held. [`build`] has three steps:
+//!
+//! 1. It indexes the objects of a snapshot, and repeats this for the objects that have changed
+//!    since. There are at most `ROUNDS` rounds, because a busy writer can change objects faster
+//!    than a round indexes them.
+//! 2. From now on, the writer calls the index function for each change, and appends the results to
+//!    a list, [`Joining::log`]. `build` indexes the objects that changed between the last round and
+//!    the first entry of this list.
+//! 3. `build` adds the results in the list to the index, without calling the function. The writer
+//!    waits during this step, because `build` holds the write lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,9 +29,9 @@ use crate::{Change, IndexError, IndexFailure};
 /// of the store. Each further round indexes the objects that have changed since the previous round.
 const ROUNDS: usize = 3;
 
-/// A round indexes the objects that have changed since the previous round. If a round had at most
-/// this number of objects, it is the last one, because few objects can have changed during such a
-/// short round.
+/// If a round of [`build`] indexes at most this number of objects, it is the last round. The next
+/// step of `build` then indexes the objects that changed during this round, which are few because
+/// the round was short.
 const MAX_REMAINING_CHANGES: usize = 1_000;
 
 /// Builds an index of the objects in the store, and adds it to the store.
@@ -66,23 +68,23 @@ pub(crate) struct Joining {
     pub(crate) log: Vec<Logged>,
 }
 
-/// An entry of [`Joining::log`]: the changes of one transaction, and the results of the index
-/// function for these changes. When the construction of the index ends, they are added to the
-/// index.
+/// An entry of [`Joining::log`]: the changes of one transaction during the construction of the
+/// index, and the results of the index function for these changes. [`Build::replay`] applies both
+/// to the index.
 pub(crate) struct Logged {
     pub(crate) computed: Computed,
     pub(crate) changes: Vec<LoggedChange>,
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// A change of one object, in an entry of [`Joining::log`]. It has the data of an [`Applied`] (the
-/// slot and the key of the object), but owns the key.
+/// A change of one object, kept in [`Joining::log`] until the construction of the index ends.
+/// Unlike [`Applied`], the struct owns the key of the object.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// The object's slot, and whether the change added an object that the store lacked. `None` if
-    /// the change had no effect.
+    /// The number (slot) of the object in the store, and whether the change added an object that
+    /// the store lacked. `None` for the removal of an object that the store lacked.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -116,8 +118,9 @@ impl<'a> Join<'a> {
         Ok((Self { shared, id }, shared.state.read().objects.entries().clone()))
     }
 
-    /// Adds the changes in [`Joining::log`] to the index, and adds the index to the store, in one
-    /// step under the write lock.
+    /// Completes the index with the changes that the writer has made during the construction
+    /// ([`Joining::log`]), and adds the index to the store. Does both in one step under the write
+    /// lock.
     fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -130,7 +133,7 @@ impl<'a> Join<'a> {
         notes.indexes.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
         self.shared.state.write().indexes.push(NamedIndex { id: self.id, definition, index });
         drop(notes);
-        self.shared.joined.notify_all();
+        self.shared.build_ended.notify_all();
         // I8: destructors of values and objects are user code, so they run after the lock is
         // released.
         drop((joined, indexed));
@@ -139,14 +142,15 @@ impl<'a> Join<'a> {
 }
 
 impl Drop for Join<'_> {
-    /// Removes the index from `WriterNotes::joining` if the construction failed with a panic.
+    /// Removes the index from `WriterNotes::joining` (the indexes under construction) if the
+    /// construction panicked.
     fn drop(&mut self) {
         let mut notes = self.shared.write.lock();
         if let Some(position) = notes.joining.iter().position(|joining| joining.id == self.id) {
             notes.generation += 1;
             let abandoned = notes.joining.remove(position);
             drop(notes);
-            self.shared.joined.notify_all();
+            self.shared.build_ended.notify_all();
             drop(abandoned);
         }
     }
@@ -209,7 +213,7 @@ impl Build {
         changes.len()
     }
 
-    /// Adds the changes of one transaction in [`Joining::log`] to the index.
+    /// Applies an entry of [`Joining::log`], the changes of one transaction, to the index.
     fn replay(&mut self, logged: &mut Logged) {
         for change in &logged.changes {
             self.failures.remove(&change.key);

@@ -49,8 +49,8 @@ pub(crate) struct IndexState<V> {
 
 #[derive(Debug)]
 pub(crate) struct ValueEntry<V> {
-    /// The index value. All copies of the entry share it, so that copying and dropping entries
-    /// under a lock runs no code of `V`.
+    /// The index value, shared by all copies of the entry. Copying an entry under a lock does not
+    /// call `V::clone`, and only dropping the last copy drops the value.
     value: Arc<V>,
     /// The hash of the value. It is stored, so that removing the value does not call the user's
     /// `Hash`.
@@ -76,7 +76,8 @@ impl<V: IndexValue> IndexState<V> {
         self.values.find(HASH_SEED.hash_one(value), |entry| (*entry.value).borrow() == value)
     }
 
-    /// Returns the slots of the objects with this value.
+    /// Returns the slots of the objects with this value. A slot is the number that the store has
+    /// assigned to an object.
     pub(crate) fn posting<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Posting
     where
         V: Borrow<Q>,
@@ -88,8 +89,8 @@ impl<V: IndexValue> IndexState<V> {
         self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// Adds the numbers of `values` to `ids`, and assigns numbers to new values. New values are
-    /// moved from `values` to the index; known values stay in `values`. If the `Hash` or `Eq` of a
+    /// Adds the number (ID) of each of `values` to `ids`. A value that the index lacks gets a new
+    /// number and is moved to the index; other values stay in `values`. If the `Hash` or `Eq` of a
     /// value panics, `ids` has the numbers of the values that were processed before.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
@@ -106,7 +107,7 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes and returns a value, if no object has it.
+    /// Removes and returns the value with the number `id`, if no object has it.
     fn remove_unused(&mut self, id: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = self.values.get(id).filter(|entry| entry.posting.is_empty())?;
         let hash = entry.hash;
@@ -119,8 +120,8 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes an object from the objects that have a value. If no object has the value any more,
-    /// removes and returns the value.
+    /// Records that the object with the number `slot` no longer has the value with the number `id`.
+    /// If no object has this value any more, removes and returns the value.
     fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);

@@ -1,10 +1,14 @@
 //! [`MutationCache`]: reads a store with this process's latest writes applied.
 //!
 //! A write arrives over the watch a little later. Code that reads the store before the write has
-//! arrived can do the same work twice. client-go: `tools/cache/mutation_cache.go`. Unlike in
-//! client-go, queries by index find a written object only by its new index values. The cache uses
-//! the watermark of the store to detect that an added object has been deleted. Versions that cannot
-//! be compared cause no panic, and recorded deletions don't displace recorded writes.
+//! arrived can do the same work twice. client-go: `tools/cache/mutation_cache.go`. Differences from
+//! client-go:
+//!
+//! - Queries by index find a written object only by its new index values.
+//! - A written object that the store lacks counts as deleted once the store has reached the
+//!   resource version of the write.
+//! - Versions that cannot be compared cause no panic.
+//! - Recorded deletions don't displace recorded writes.
 //!
 //! The only lock protects the log of writes. No function of the store and no user code is called
 //! under this lock.
@@ -30,7 +34,7 @@ use write_log::WriteLog;
 #[non_exhaustive]
 pub struct MutationCacheOptions {
     /// The maximum number of recorded writes. If there are more, the oldest write is dropped.
-    /// Deletions are recorded, too, up to ten times this number. Default: 100.
+    /// Recorded deletions have a separate limit, ten times this number. Default: 100.
     #[doc(alias = "MaxCacheSize")]
     pub capacity: usize,
     /// The maximum time for which a write is kept if the store does not reach the write's version.
@@ -164,7 +168,7 @@ impl<K: 'static> MutationCache<K> {
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
         let now = self.shared.clock.now();
-        if !is_newer(&self.shared.indexer.snapshot(), &object) {
+        if !lacks_write(&self.shared.indexer.snapshot(), &object) {
             return false;
         }
         // I8: objects are dropped after the lock is released.
@@ -186,7 +190,7 @@ impl<K: 'static> MutationCache<K> {
         let Some(written) = self.written(key) else { return self.shared.indexer.get(key) };
         let state = self.shared.indexer.snapshot();
         let stored = state.get(key);
-        if !is_newer(&state, &written) {
+        if !lacks_write(&state, &written) {
             self.forget(&written);
             return stored;
         }
@@ -201,11 +205,12 @@ impl<K: 'static> MutationCache<K> {
     }
 
     /// Returns the objects with `value` in an index of the same store, in no particular order. If a
-    /// written object is later than the stored object, its index values count instead of those of
-    /// the stored object.
+    /// recorded write is later than the stored object, only the index values of the written object
+    /// count. Written objects that the store lacks are returned only with
+    /// [`include_adds`](MutationCacheOptions::include_adds).
     ///
-    /// Calls the index function at most once for each recorded write. The result is empty if the
-    /// index has been removed.
+    /// Each call runs the index function at most once for each recorded write. The result is empty
+    /// if the index has been removed.
     #[must_use]
     #[doc(alias = "ByIndex")]
     pub fn by_index<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<Cached<K>>
@@ -219,7 +224,7 @@ impl<K: 'static> MutationCache<K> {
             return Vec::new();
         }
         let (mut shown, behind): (Vec<_>, Vec<_>) =
-            written.into_iter().partition(|written| is_newer(&state, written));
+            written.into_iter().partition(|written| lacks_write(&state, written));
         behind.iter().for_each(|written| self.forget(written));
         shown.retain(|written| self.shared.options.include_adds || state.get(written.key()).is_some());
         let mut found = index.get_in(&state, value).to_vec();
@@ -268,10 +273,10 @@ impl<K: 'static> MutationCache<K> {
     }
 }
 
-/// Returns whether `state` lacks a recorded write. Returns `false` if `state` has the same, a later
-/// or an incomparable version of the object. Also returns `false` if `state` has reached the
-/// version of the write ([`Indexer::watermark`]).
-fn is_newer<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
+/// Returns whether `state` lacks the write `written`. Returns `false` if `state` has the same, a
+/// later or an incomparable version of the object, or if the watermark ([`Indexer::watermark`]) of
+/// `state` is the version of the write or later.
+fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: the store has all objects up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
         return false;

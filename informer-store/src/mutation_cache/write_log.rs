@@ -1,8 +1,8 @@
 //! [`WriteLog`]: the recent writes of this process, and known deletions. This code uses no lock, no
 //! clock and no store.
 //!
-//! A write is valid while its version is later than every other known version of the object. If the
-//! versions of a write and of the stored object cannot be compared, reads return the stored object.
+//! The log has at most one write for each object. It drops the write when the store has the same, a
+//! later or an incomparable version of the object, or when the object is deleted.
 
 use std::time::{Duration, Instant};
 
@@ -61,8 +61,9 @@ impl<K> WriteLog<K> {
     }
 
     /// Records a write, unless a later version or the deletion of the object is known, or the
-    /// capacity is 0. Returns whether the write was recorded. Moves the object to `forgotten` if it
-    /// is not recorded, and also all recorded writes that are replaced, expired or too many.
+    /// capacity is 0. Returns whether the write was recorded. Moves `object` to `forgotten` if it
+    /// was not recorded; otherwise moves all writes there that were replaced, had expired or
+    /// exceeded the capacity.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self
@@ -78,8 +79,8 @@ impl<K> WriteLog<K> {
         self.writes.len() > 0
     }
 
-    /// Removes and returns the recorded write of the object `stored`, unless the write is later
-    /// than the stored version. Call this method when the store has a new version of the object.
+    /// Removes and returns the recorded write of an object whose new version in the store is
+    /// `stored`. If the write is later than `stored`, keeps the write and returns `None`.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)
@@ -97,8 +98,9 @@ impl<K> WriteLog<K> {
         (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Adds a tombstone (recorded deletion) for a deleted object. Removes and returns the recorded
-    /// write of the object, unless the written object was created after the deletion.
+    /// Adds a tombstone (recorded deletion) for a deleted object. Also removes and returns the
+    /// recorded write with the object's key, unless that write is of an object that was created
+    /// later.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
         // Without a last known state, the UID and the version of the object are unknown, so there
         // is nothing to record.

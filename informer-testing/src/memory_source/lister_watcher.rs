@@ -52,7 +52,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
     }
 }
 
-/// A source that lists only the metadata of one object.
+/// A source that lists one object of a [`MemorySource`], and of this object only the metadata.
 struct OneObject<K> {
     source: MemorySource<K>,
     key: ObjectKey,

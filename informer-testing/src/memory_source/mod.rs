@@ -36,10 +36,10 @@ use state::State;
 /// Versions are decimal numbers, which each change or bookmark increases by one. The resource
 /// version of a written object is ignored: the last write wins.
 ///
-/// The source differs from most API servers in the following points, but a real server can behave in
-/// the same way. A list has one page, whatever its limit. Lists at exactly an older version, and
-/// lists with a continue token, are refused with 410. Watches have no time limit and end only when
-/// the test ends them. History is kept until [`expire`](Self::expire).
+/// The following behavior is unusual for API servers, but a client must expect it. A list has one
+/// page, whatever its limit. Lists that request exactly an older resource version, and lists with a
+/// continue token, are refused with 410. Watches have no time limit and end only when the test ends
+/// them. History is kept until [`expire`](Self::expire).
 ///
 /// ```
 /// use futures::StreamExt;
@@ -108,8 +108,9 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Makes reflectors that use this source, or any of its clones, request streaming lists. By
-    /// default, reflectors send list requests. The source always answers both kinds of requests.
+    /// Enables streaming lists: reflectors that use this source or any of its clones then request
+    /// them. By default, reflectors send list requests. The source always answers both kinds of
+    /// requests.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         self.shared.can_stream.store(true, Ordering::Relaxed);

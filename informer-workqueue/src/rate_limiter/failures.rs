@@ -90,7 +90,8 @@ impl<T: Hash + Eq + Clone> Failures<T> {
 }
 
 impl<T: Hash + Eq> Table<T> {
-    /// If a search is due, removes and returns the keys that have not failed recently.
+    /// Removes and returns the keys whose last failure is longer ago than `keep`. Does nothing
+    /// while the table has fewer than `search_at` keys.
     fn search(&mut self, now: Instant, keep: Duration) -> Vec<(T, Failed)> {
         if self.failures.len() < self.search_at {
             return Vec::new();

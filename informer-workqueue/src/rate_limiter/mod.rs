@@ -22,9 +22,9 @@ pub use fast_slow::ItemFastSlow;
 
 /// Determines how long a failed key waits until it is retried.
 ///
-/// Several threads can call a limiter at the same time, but never under a queue's lock. A limiter
-/// must not panic: an item that is dropped by a worker's panic also calls the limiter, and a second
-/// panic would abort the program.
+/// Several threads can call a limiter at the same time. A queue does not hold its lock during the
+/// call. A limiter must not panic: if a worker panics, the drop of its [`Item`](crate::Item) calls
+/// the limiter, and a second panic would abort the program.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send + Sync {
     /// Counts a failure of a key, and returns the time to wait before the key is retried.

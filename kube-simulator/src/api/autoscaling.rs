@@ -194,8 +194,9 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Changes the case of the first letter of each field name, and drops null fields. In the
-/// annotation for `behavior`, field names begin with an upper-case letter, as in Go.
+/// Applies `letter` to the first letter of each field name, also in nested values, and drops null
+/// fields. In the annotation that stores `behavior`, field names begin with an upper-case letter,
+/// as in Go.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),

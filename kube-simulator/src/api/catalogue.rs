@@ -1,5 +1,5 @@
-//! [`Catalogue`]: the served resources in all of their versions, by collection path, and the tables
-//! of custom resources.
+//! [`Catalogue`]: finds a served resource by its URL path, and the stored objects of a custom
+//! resource by the name of its definition.
 
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ impl Served {
     }
 }
 
-/// All served resources, and the tables of custom resources.
+/// The served resources, and the storage of each custom resource. The storage remains while no
+/// version of the custom resource is served.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
-    /// The served resources in each version, by collection path.
+    /// The served resources in each version, by URL path, such as `/apis/apps/v1/deployments`.
     served: DashMap<String, Arc<Served>>,
-    /// The tables of custom resources, by the name of the definition. A resource keeps its table,
-    /// and thus its objects, while none of its versions is served.
+    /// The storage of each custom resource, by the name of its definition.
     defined: DashMap<String, Arc<Table>>,
 }
 
@@ -67,18 +67,18 @@ impl Catalogue {
         self.served.get(path).map(|served| served.clone())
     }
 
-    /// Adds the table of a custom resource definition unless the definition has one, and returns the
-    /// definition's table.
+    /// Adds `table` as the storage of a custom resource, unless the catalogue already contains a
+    /// table for its definition, `name`. Returns the table in the catalogue.
     pub(crate) fn define(&self, name: String, table: Arc<Table>) -> Arc<Table> {
         self.defined.entry(name).or_insert(table).value().clone()
     }
 
-    /// Removes the table of a custom resource definition.
+    /// Removes the storage of a custom resource. `name` is the name of its definition.
     pub(crate) fn undefine(&self, name: &str) {
         self.defined.remove(name);
     }
 
-    /// Returns the table of a custom resource definition.
+    /// Returns the storage of a custom resource. `name` is the name of its definition.
     pub(crate) fn defined(&self, name: &str) -> Option<Arc<Table>> {
         self.defined.get(name).map(|table| table.clone())
     }
@@ -108,7 +108,7 @@ impl Catalogue {
         resources
     }
 
-    /// Returns the tables of all resources, including custom resources without a served version.
+    /// Returns the storage of each resource, including custom resources without a served version.
     pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
         let served = self.resources().into_iter().map(|served| Arc::clone(&served.table));
         let mut tables: Vec<Arc<Table>> = served.collect();

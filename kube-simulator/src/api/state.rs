@@ -11,7 +11,6 @@ use super::autoscaling;
 use super::catalogue::{Catalogue, Served};
 use super::clock::Clock;
 use super::controllers::{self, Collecting};
-use super::custom;
 use super::writes::{Stamp, in_seconds};
 use crate::kinds::ResourceKind;
 use crate::storage::{Backup, Retention, Revision, Table};
@@ -85,7 +84,7 @@ impl Api {
         }
     }
 
-    /// Removes the history of all resources, so that open watches end.
+    /// Removes the history of past events of all resources. Open watches end cleanly.
     pub(crate) fn clear_history(&self) {
         for table in self.catalogue.tables() {
             table.reset(None);
@@ -100,10 +99,9 @@ impl Api {
     /// `revision`.
     pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
         self.revision.reset(revision);
-        controllers::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
+        controllers::restore_definitions(self, backup);
         for table in self.catalogue.tables() {
-            let objects = backup.tables.get(&table.kind.collection_path());
-            table.reset(Some(objects.cloned().unwrap_or_default()));
+            table.reset(Some(backup.objects_of(&table.kind)));
         }
     }
 

@@ -286,8 +286,8 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
     failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
-/// Returns the error that ends a watch at the deletion of an object whose stored bytes are
-/// unreadable. Only watches that read from etcd, and not from the watch cache, end in this way.
+/// Returns the error for a watch when an object with unreadable stored bytes is deleted. The watch
+/// then ends. Only watches that read from etcd, and not from the watch cache, receive this error.
 pub(crate) fn store_read_error() -> Refusal {
     let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
                    revision=0: no matching prefix found";
@@ -298,7 +298,8 @@ pub(crate) fn internal(message: impl Into<String>) -> Refusal {
     failure(StatusCode::INTERNAL_SERVER_ERROR, reason::UNKNOWN, message)
 }
 
-/// Returns an internal error with the reason `InternalError`, which only some operations use.
+/// Returns an error with the HTTP status 500 and the reason `InternalError`. For a 500 error
+/// without a reason, use [`internal`].
 pub(crate) fn internal_error(why: &str) -> Refusal {
     let message = format!("Internal error occurred: {why}");
     let mut refusal = failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);

@@ -23,13 +23,14 @@ impl Gate {
         self.0.cancel();
     }
 
-    /// Returns whether the gate has been released.
+    /// Returns whether [`release`](Self::release) has been called.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until the gate is released or the server stops.
+    /// Waits until a test calls [`release`](Self::release), or the server stops. The caller then
+    /// continues the stalled request or response.
     pub(crate) async fn wait_for_release(&self, stop: &CancellationToken) {
         tokio::select! {
             biased;

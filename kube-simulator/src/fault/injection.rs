@@ -20,7 +20,7 @@ pub struct WatchInjection {
     pub(crate) ending: Option<Ending>,
 }
 
-/// The content that an injection sends.
+/// The data that a test injects into the response body of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Bytes(Bytes),
@@ -28,19 +28,20 @@ pub(crate) enum Content {
     Error(Box<Status>),
     /// A message with correct framing (such as a whole line of JSON) that is not a valid event.
     InvalidEvent,
-    /// The first half of the event that the injection replaces.
+    /// The first half of the event that the injected data replaces.
     HalfOfEvent,
 }
 
-/// An injection with its position among the events of a watch.
+/// A [`WatchInjection`] (bytes, an error or an end for a watch) with its position among the events
+/// of the watch.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
-    /// The injection is sent after all events up to this resource version, and before later ones.
+    /// The injection is sent after all events up to this resource version, and before later events.
     pub(crate) after: u64,
 }
 
-/// The way in which an injection ends a watch stream.
+/// The way in which a test ends a watch stream with a [`WatchInjection`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Close,
@@ -83,13 +84,13 @@ impl WatchInjection {
         Self::error(StatusCode::GONE, "Expired", "too old resource version")
     }
 
-    /// Sends nothing and ends the stream cleanly, like a server at the watch timeout.
+    /// Ends the stream cleanly, like a server at the watch timeout.
     #[must_use]
     pub fn close() -> Self {
         Self::bytes(Bytes::new()).then_close()
     }
 
-    /// Sends nothing and breaks the connection in the middle of the body.
+    /// Breaks the connection, so that the client receives an incomplete response body.
     #[must_use]
     pub fn abort() -> Self {
         Self::bytes(Bytes::new()).then_abort()

@@ -73,9 +73,9 @@ impl Fault {
         Self(Kind::Cut(bytes, Then::Abort))
     }
 
-    /// Stalls the real answer after this many bytes of its body, until the gate is released. To the
-    /// client, the connection appears dead. The server computes the answer when the request
-    /// arrives. A watch continues after the release, from the state at which it stalled.
+    /// Sends this many bytes of the real answer's body, and the rest after the gate is released. In
+    /// between, the connection appears dead to the client. The server computes the answer when the
+    /// request arrives. After the release, a watch continues with the events that it has not sent.
     #[must_use]
     pub fn stall_body_after(bytes: u64, gate: &Gate) -> Self {
         Self(Kind::Cut(bytes, Then::Stall(gate.clone())))

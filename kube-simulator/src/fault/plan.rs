@@ -84,9 +84,9 @@ pub struct PlannedFault {
 /// A random sequence of faults. The same seed and options always give the same plan.
 ///
 /// `Display` prints the plan, one line per fault. If two faults of the same kind overlap and affect
-/// the whole server (such as two shutdowns), the fault that ends first ends both. This does not
-/// apply to [`ServerFault::ExpireTokens`] and [`ServerFault::UndoWrites`]. Any restart ends a
-/// shutdown.
+/// the whole server (such as two shutdowns), the fault that ends first ends both. By contrast,
+/// two [`ServerFault::ExpireTokens`] end separately, and so do two [`ServerFault::UndoWrites`]. A
+/// shutdown also ends when another fault restarts the server.
 ///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
@@ -108,11 +108,12 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Draws the faults of a plan from a seed.
+    /// Creates the random plan that this seed and these options determine.
     ///
-    /// For faults that cut or stall bodies, the number of bytes is also random: it exceeds the
-    /// number in [`FaultPlanOptions::faults`] by 0 to 4,000. Durations are between 50 ms and 100 s,
-    /// limited to the end of the plan. Short durations are more frequent.
+    /// To the numbers of bytes that `options` contain for [`ServerFault::StallBodies`],
+    /// [`ServerFault::CloseBodies`] and [`ServerFault::AbortBodies`], the plan adds a random number
+    /// from 0 to 4,000. A fault that lasts for a while takes 50 ms to 100 s, or less if the plan
+    /// ends sooner. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

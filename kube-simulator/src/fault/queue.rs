@@ -84,7 +84,7 @@ impl FaultGuard {
         Self { server: Arc::clone(server), id }
     }
 
-    /// Ends the fault, as dropping the guard does. Answers in transit do not change.
+    /// Ends the fault, as dropping the guard does. Requests that already have the fault keep it.
     pub fn end(self) {}
 }
 

@@ -21,13 +21,13 @@ use crate::storage::Backup;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerFault {
-    /// Immediately: all open watches end cleanly.
+    /// Ends all open watches cleanly.
     CloseWatches,
-    /// Immediately: the connections of all open watches are aborted.
+    /// Aborts the connections of all open watches.
     AbortWatches,
-    /// Immediately: all open watches receive 410 `Expired`.
+    /// Ends all open watches with 410 `Expired`.
     ExpireWatches,
-    /// Immediately: all open watches receive an internal error.
+    /// Ends all open watches with an internal error.
     FailWatches,
     /// At the next event of each open watch: only half of the event is sent, and then the
     /// connection is aborted.
@@ -35,53 +35,53 @@ pub enum ServerFault {
     /// At the next event of each open watch: the event is replaced by a message that has correct
     /// framing (such as a whole line of JSON) but is not a valid event. The watch continues.
     GarbleNextEvent,
-    /// Immediately: the history is removed ([`Simulator::compact`]).
+    /// Removes the server's history of past events ([`Simulator::compact`]).
     Compact,
-    /// Immediately: the server restarts, and keeps its history.
+    /// Restarts the server, which keeps its history of past events.
     Restart,
-    /// Immediately: the server restarts without its history.
+    /// Restarts the server without its history of past events.
     RestartWithoutHistory,
-    /// Immediately: the server makes all clients move to new connections
-    /// ([`Simulator::drain_connections`]). Clients of [`Simulator::service`] use no connections, so
-    /// the fault does not affect them.
+    /// Makes all clients move to new connections ([`Simulator::drain_connections`]). Clients of
+    /// [`Simulator::service`] use no connections, so the fault does not affect them.
     DrainConnections,
-    /// For a while: requests are not answered at all.
+    /// During the fault: each request fails without an answer, as if the server were down
+    /// ([`Fault::refuse`]).
     Refuse,
-    /// For a while: requests are answered with this code (500 if the code is invalid), and with a
-    /// `Retry-After` header unless `retry_after` is 0 or the code is 410. The answer 429 is in
-    /// plain text, as from the server's flow control.
+    /// During the fault: requests are answered with this code (500 if the code is invalid), and
+    /// with a `Retry-After` header unless `retry_after` is 0 or the code is 410. The answer 429 is
+    /// in plain text, as from the server's flow control.
     Respond {
         /// The HTTP status code.
         code: u16,
         /// The value of `Retry-After`, in seconds.
         retry_after: u32,
     },
-    /// For a while: requests are answered only after the end of the fault.
+    /// Requests that arrive during the fault are answered only after its end.
     Stall,
-    /// For a while: bodies of answers stop after this many bytes, and continue after the end of the
-    /// fault.
+    /// During the fault: the body of each new answer stalls after this many bytes. The rest follows
+    /// after the end of the fault.
     StallBodies(u64),
-    /// For a while: bodies of answers end after this many bytes.
+    /// During the fault: the body of each new answer ends after this many bytes.
     CloseBodies(u64),
-    /// For a while: connections are aborted after this many bytes of an answer's body.
+    /// During the fault: connections are aborted after this many bytes of a new answer's body.
     AbortBodies(u64),
-    /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as
-    /// before.
+    /// During the fault: every request is answered with 401. Afterwards, the same tokens are
+    /// accepted as before.
     ExpireTokens,
-    /// For a while: no periodic bookmarks are sent ([`Simulator::lose_bookmarks`]).
+    /// During the fault: no periodic bookmarks are sent ([`Simulator::lose_bookmarks`]).
     LoseBookmarks,
-    /// For a while: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
+    /// During the fault: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
     DelayBookmarks,
-    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All open
-    /// watches end at the start of the fault.
+    /// During the fault: the watch cache is not ready, as if it were still being filled
+    /// ([`Simulator::set_watch_cache_ready`]). All open watches end at the start of the fault.
     EmptyWatchCache,
-    /// For a while: the server is shutting down, and gives this answer to new requests. At the end,
-    /// the server restarts.
+    /// During the fault: the server is shutting down, and gives this answer to new requests. At the
+    /// end, the server restarts.
     ShutDown(ShutdownAnswer),
-    /// For a while: the watch caches of all [lagging replicas](Simulator::lagging_replica) receive
-    /// no writes.
+    /// During the fault: the watch caches of all [lagging replicas](Simulator::lagging_replica)
+    /// receive no writes.
     HoldReplicas,
-    /// For a while: no visible fault. At the end, all writes since the start of the fault are
+    /// During the fault: no visible effect. At the end, all writes since the start of the fault are
     /// undone, and resource versions continue 1,000 after the latest
     /// ([`Simulator::restore_ahead`]).
     UndoWrites,
@@ -220,7 +220,7 @@ impl ServerFault {
     }
 }
 
-/// The number of resource versions that are skipped when writes are undone.
+/// The number by which the newest resource version increases when [`ServerFault::UndoWrites`] ends.
 const RESTORED_VERSION_GAP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {

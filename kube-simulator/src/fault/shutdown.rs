@@ -12,18 +12,18 @@ pub enum ShutdownAnswer {
     /// The usual answers, as during a server's `--shutdown-delay-duration`. Only `/readyz`
     /// announces the shutdown. Watches continue.
     Usual,
-    /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`. A server with
-    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. The
-    /// server ends its watches cleanly, 200 per second, so that not all clients connect to another
-    /// server at once.
+    /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`, as from a real
+    /// server with `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period`.
+    /// The simulator also ends its watches cleanly, 200 per second, so that not all clients connect
+    /// to another server at once.
     TooManyRequests,
-    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without
-    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. The
-    /// server [drains its connections](crate::Simulator::drain_connections) at once, and ends its
+    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second, as from a real server without
+    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period`. The simulator
+    /// also [drains its connections](crate::Simulator::drain_connections) at once, and ends its
     /// watches cleanly after a minute.
     ///
-    /// A real server also stops accepting connections. The simulator accepts them, and gives this
-    /// answer on new connections too.
+    /// Unlike the real server, the simulator still accepts new connections. On these, it gives the
+    /// same answer.
     ServiceUnavailable,
 }
 

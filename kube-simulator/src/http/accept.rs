@@ -3,9 +3,7 @@
 //! the server supports applies.
 //!
 //! Counterpart: `NegotiateMediaTypeOptions` of the API server
-//! (`pkg/endpoints/handlers/negotiation`). The offers are sorted as in the API server: an offer
-//! moves towards the front while its `q` is higher than that of the offer before it. It also moves
-//! while that offer has a `*` where this offer has a name.
+//! (`pkg/endpoints/handlers/negotiation`).
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};
@@ -21,8 +19,9 @@ use crate::kinds::ResourceKind;
 pub(super) struct Accepted {
     pub(super) form: Form,
     pub(super) encoding: Encoding,
-    /// Whether the client requested `PartialObjectMetadataList`, the metadata of a list. `false`
-    /// for all other forms, including `PartialObjectMetadata`, the metadata of one object.
+    /// Whether the client requested `PartialObjectMetadataList`, the metadata of each object
+    /// in a list. `false` for all other forms, including `PartialObjectMetadata`, the metadata of
+    /// one object.
     of_list: bool,
 }
 
@@ -34,9 +33,9 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether objects are also available as tables and as metadata only.
     pub(super) forms: bool,
-    /// Whether at least one offer of the `Accept` header must name a supported media type or be
-    /// `*/*`: `application/*` alone is not enough. This is `true` for kinds for which the real
-    /// server has Go types.
+    /// Whether `application/*` is not enough: the `Accept` header must then contain `*/*` or a
+    /// supported media type such as `application/json`. `true` for kinds for which the real server
+    /// has Go types.
     pub(super) exact: bool,
 }
 
@@ -133,8 +132,8 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 }
 
 impl Accepted {
-    /// Returns the form and encoding for a document that exists only as JSON: the full form, in
-    /// compact or indented JSON.
+    /// Returns the form and encoding for a document that exists only as JSON. The request
+    /// determines only whether the JSON is indented.
     pub(super) fn json(request: &RecordedRequest) -> Self {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());
@@ -183,6 +182,8 @@ impl<'a> Offer<'a> {
         Self { media_type, q: q.unwrap_or(1.0), parameters }
     }
 
+    /// Returns whether this offer has a higher weight `q` than `other`, or has a name where `other`
+    /// has a `*`. One condition suffices, so each of two offers can come before the other.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');

@@ -1,5 +1,5 @@
-//! The bearer tokens that the server accepts. By default, it accepts any token, and requests
-//! without a token.
+//! The bearer tokens that the server accepts. By default, every request is accepted, with any token
+//! or without one.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;

@@ -33,7 +33,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Updates this state with the bytes that have arrived from the client.
+    /// Reads the HTTP/2 frames in bytes that have arrived from the client, and remembers whether a
+    /// frame or a header block is incomplete.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.missing > 0 {

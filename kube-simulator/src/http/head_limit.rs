@@ -1,8 +1,9 @@
 //! [`HeadLimit`]: a connection whose client has limited time to send the head of a request.
 //!
 //! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds.
-//! Idle time between requests is not limited. On HTTP/2, the limit applies to header blocks and to
-//! all frames except `DATA`; Go's HTTP/2 server has only an idle timeout of 90 seconds.
+//! Idle time between requests is not limited. On HTTP/2, each header block, and each frame except
+//! `DATA`, must arrive within the limit. By contrast, Go limits only the idle time on HTTP/2, to 90
+//! seconds.
 
 use std::io;
 use std::pin::Pin;
@@ -27,7 +28,7 @@ const READING: u8 = 0;
 const IDLE: u8 = 1;
 /// A request is being answered; its body may be arriving.
 const BUSY: u8 = 2;
-/// The connection has become a WebSocket, so no more heads follow.
+/// The connection has become a WebSocket: no more request heads follow, so there is no time limit.
 const UNLIMITED: u8 = 3;
 
 /// The state of a connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED`. Clones share the state.
@@ -53,12 +54,13 @@ impl Progress {
         self.advance(BUSY);
     }
 
-    /// Records that the response to the last request is ready.
+    /// Records that the response to the current request is ready. The next bytes from the client
+    /// begin the head of another request.
     pub(super) fn end_request(&self) {
         self.advance(IDLE);
     }
 
-    /// Records that the connection has become a WebSocket, so that the limit no longer applies.
+    /// Removes the time limit for request heads, because the connection has become a WebSocket.
     pub(super) fn lift_limit(&self) {
         self.advance(UNLIMITED);
     }

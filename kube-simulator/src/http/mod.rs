@@ -1,5 +1,4 @@
-//! The HTTP layer: converts requests to responses, over a socket or in process. It contains the
-//! encodings, the forms of objects, watches, discovery and `OpenAPI`.
+//! The HTTP layer: answers all requests, which arrive over a socket or in process.
 
 mod accept;
 mod body;

@@ -131,9 +131,9 @@ pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Adds warning headers, which kubectl prints. If the warnings are too long in total, each warning
-/// is shortened, and warnings over the limit are dropped, as in the real server's
-/// `WithWarningRecorder`.
+/// Adds warning headers, which kubectl prints. If the warnings are longer than [`MAX_WARNINGS`] in
+/// total, each warning is shortened. Warnings after the first [`MAX_WARNINGS`] characters are
+/// dropped, as in the real server's `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
     let longest = if all > MAX_WARNINGS { MAX_SHORTENED } else { MAX_WARNINGS };

@@ -33,7 +33,7 @@ pub(super) enum Route {
     /// An unknown path in the group of a served built-in kind, or in a group with kinds of reviews
     /// such as `TokenReview`.
     Missing,
-    /// Any other unknown path.
+    /// Any unknown path that is not [`Missing`](Self::Missing).
     Unknown,
 }
 
@@ -60,8 +60,8 @@ pub(super) enum Subresource {
     Eviction,
     /// A subresource of namespaces only.
     Finalize,
-    /// A subresource that a custom resource lacks. Subresources that a built-in kind lacks are
-    /// [`Route::Missing`].
+    /// An unknown or disabled subresource of a custom resource: the answer is that the object does
+    /// not exist. For built-in kinds, the path is [`Route::Missing`].
     Missing,
 }
 

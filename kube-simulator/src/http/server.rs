@@ -31,15 +31,16 @@ pub(crate) struct Settings {
     pub(crate) behavior: Behavior,
     pub(crate) watch_rules: WatchRules,
     pub(crate) bookmark_interval: Duration,
-    /// The probability that an HTTP/2 request is the last of its connection.
+    /// The probability that the server answers an HTTP/2 request and also sends `GOAWAY`, which
+    /// makes the client move to another connection.
     pub(crate) goaway_chance: f64,
     #[cfg(feature = "tls")]
     pub(crate) tls: bool,
     /// Whether streaming lists are compressed for clients that accept gzip.
     pub(crate) compressed_streams: bool,
     pub(crate) cbor: bool,
-    /// How the server answers a list of the newest state if the watch cache does not reach that
-    /// state in time.
+    /// What the server does with a list of the newest state if the watch cache is still too old
+    /// after 3 seconds.
     pub(crate) late_lists: LateLists,
 }
 
@@ -56,10 +57,9 @@ pub(crate) struct Server {
     /// Cancelled and replaced at a restart, or when the watch cache becomes unready, to end the
     /// watches.
     until_restart: Mutex<CancellationToken>,
-    /// The answer to new requests while this server is shutting down; `None` at other times.
-    /// Lagging replicas are not affected.
+    /// The answer to new requests during a shutdown; `None` at other times.
     shutdown: Mutex<Option<ShutdownAnswer>>,
-    /// The lagging replicas: other API servers on the same storage.
+    /// Other API servers on the same storage, whose watch caches can lag.
     replicas: Mutex<Vec<Revision>>,
 }
 
@@ -115,8 +115,8 @@ impl Server {
     }
 
     /// Returns the answer to a new request while the server is shutting down; `None` if the request
-    /// is served as usual. Exempt requests, such as health checks, are served until the server
-    /// stops.
+    /// is served as usual. Exempt requests (health checks, and requests to other API servers on the
+    /// same storage) are served until the server stops.
     pub(crate) fn shutdown_answer(&self, exempt: bool) -> Option<ShutdownAnswer> {
         if self.api.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);
@@ -129,14 +129,17 @@ impl Server {
         ended.cancel();
     }
 
-    /// Adds an API server on the same storage, whose watch cache can lag.
+    /// Adds another API server on the same storage. Returns the resource version that its watch
+    /// cache has reached, which can lag behind the storage.
     pub(crate) fn add_replica(&self) -> Revision {
         let revision = self.api.revision.of_replica();
         self.replicas.lock().push(revision.clone());
         revision
     }
 
-    /// Sets the lag of all lagging replicas, in revisions.
+    /// Sets the lag of all other API servers on the same storage
+    /// ([`add_replica`](Self::add_replica)): their watch caches stay `behind` revisions behind the
+    /// newest write.
     pub(crate) fn hold_replicas(&self, behind: u64) {
         for replica in &*self.replicas.lock() {
             replica.set_lag(behind);

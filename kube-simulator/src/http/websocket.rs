@@ -3,8 +3,8 @@
 //!
 //! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client
 //! sends its origin and at most one subprotocol; messages from the client are ignored. Errors
-//! before the upgrade are ordinary responses. Faults and injections affect the bytes of events, not
-//! those of WebSocket frames.
+//! before the upgrade are ordinary responses. A test can cut or replace events, but the WebSocket
+//! frames that contain them stay complete.
 
 use std::io;
 

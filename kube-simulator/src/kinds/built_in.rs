@@ -146,8 +146,9 @@ impl Strategy {
         Self { returns_deleted: true, ..self }
     }
 
-    /// Sets the rules for the values of selectable fields. A field needs a rule only if its name is
-    /// not the path of its value, or if its default value is not an empty string.
+    /// Sets the rules for reading the values of selectable fields from an object. A field needs no
+    /// rule if its name is the path of its value, and if an empty string stands for a missing
+    /// value.
     const fn sources(self, sources: &'static [FieldSource]) -> Self {
         Self { sources, ..self }
     }

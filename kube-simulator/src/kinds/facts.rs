@@ -11,7 +11,7 @@ pub(crate) const ALL_VERBS: &[&str] =
 /// not contain their kinds.
 const GROUPS_OF_REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// One row of [`TABLE`]: the facts that Kubernetes publishes about a built-in kind.
+/// One row of [`TABLE`]: the properties that Kubernetes publishes about a built-in kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) group: &'static str,
@@ -32,7 +32,8 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Returns the facts about a kind; `None` for a custom resource.
+    /// Returns the published properties of a built-in kind, such as its plural and verbs. Returns
+    /// `None` if [`TABLE`] does not contain the kind, as for custom resources.
     pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<&'static Self> {
         TABLE.iter().find(|facts| (facts.group, facts.version, facts.kind) == (group, version, kind))
     }

@@ -13,14 +13,15 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     Document::expanded(document.unwrap_or_default())
 });
 
-/// The type name of `metadata`, which is the same for all kinds.
+/// The name of the schema of `metadata`, which is the same for all kinds.
 const METADATA: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
+/// The content of `merging.json`.
 #[derive(Default, Deserialize)]
 struct Document {
-    /// The type name of each kind. The keys are `apiVersion` and kind, separated by a space.
+    /// For each kind, such as `apps/v1 Deployment`, the name of its schema in `types`.
     kinds: HashMap<String, String>,
-    /// The schema of each type, by type name. Schemas can refer to other types.
+    /// The schemas by name. A schema can refer to other schemas.
     types: HashMap<String, Value>,
 }
 
@@ -48,8 +49,8 @@ impl Document {
         Schemas { kinds: kinds.collect(), metadata: expand(&METADATA.to_owned()) }
     }
 
-    /// Replaces the references in a schema by their targets. References to the enclosing types
-    /// `within` are removed, because a recursive type would expand endlessly.
+    /// Replaces the references in a schema by their targets. References to the enclosing schemas
+    /// `within` are removed, because a recursive schema would expand endlessly.
     fn expand(&self, schema: &Value, within: &[&str]) -> Value {
         let mut expanded = Map::new();
         for (name, value) in schema.as_object().into_iter().flatten() {

@@ -45,18 +45,18 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether changes of an object increase `metadata.generation`. Changes of the metadata do not
-    /// increase the generation, except for the deletion timestamp and the fields in
-    /// `counted_metadata`. Changes of `status` increase it only for custom resources without the
-    /// subresource `/status`.
+    /// Whether objects have a `metadata.generation`, which increases when a field outside the
+    /// metadata changes. In the metadata, only the deletion timestamp and the fields in
+    /// [`counted_metadata`](Self::counted_metadata) count. Changes of `status` count only for
+    /// custom resources without the subresource `/status`.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
     /// The metadata fields that a write to `/status` of a built-in kind does not change. Possible
     /// fields are `labels` and `annotations`.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The rules that determine the values of selectable fields. The name of a field without a rule
-    /// is the path of its value. If there is no value at this path, the value is an empty string.
+    /// The rules for the selectable fields to which the default does not apply. By default, the
+    /// name of a field is the path of its value, and an empty string stands for a missing value.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
@@ -86,15 +86,16 @@ impl Scale {
     }
 }
 
-/// The rule that determines the value of one selectable field. A field needs a rule if its name is
-/// not the path of its value, or if its default value is not an empty string.
+/// The rule for reading the value of one selectable field from an object. A field needs no rule if
+/// its name is the path of its value, and if an empty string stands for a missing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
     /// The name of the field in field selectors.
     pub(crate) field: &'static str,
     /// The dotted paths of the value. The first path that has a value applies.
     pub(crate) paths: &'static [&'static str],
-    /// The value if no path has a value: the zero value in Go, such as `false` or `0`.
+    /// The value of the field if none of `paths` has a value: the zero value in Go, such as `false`
+    /// or `0`.
     pub(crate) otherwise: &'static str,
 }
 
@@ -285,6 +286,7 @@ impl ResourceKind {
     }
 
     /// Returns the field by which the watch cache indexes the watches of the resource, if any.
+    /// Watches that select one value of this field have smaller buffers.
     pub(crate) fn trigger_field(&self) -> Option<&'static str> {
         match (self.group.as_str(), self.plural.as_str()) {
             ("", "pods") => Some("spec.nodeName"),

@@ -79,16 +79,17 @@ impl SimulatorBuilder {
         self.resource(ResourceKind::of::<K>())
     }
 
-    /// Sets the number of events that the simulator keeps per resource, at least 1. An event is one
-    /// change of one object. Watches can begin at any kept event, regardless of its age. Lists of
-    /// past states, and watches of `Event` objects (which have no watch cache), cannot go back
-    /// further than the last [compaction](Self::compaction_interval) allows.
+    /// Sets a fixed number of events that the simulator keeps per resource, at least 1. An event is
+    /// one change of one object, and has up to three versions of the object in memory. Watches can
+    /// begin at any kept event, regardless of its age. Lists of past states, and watches of `Event`
+    /// objects (which have no watch cache), cannot go back further than the last
+    /// [compaction](Self::compaction_interval) allows.
     ///
-    /// The default is the rule of a real server. A watch can begin at any event of the last 75
-    /// seconds, but at most 102,400 events back. It can also begin at any of the resource's last
-    /// 100 events, whatever their age. Lists of past states, and watches of `Event` objects, can go
-    /// back as far as the last compaction allows, but at most 102,400 events. Each kept event has
-    /// up to three versions of its object in memory.
+    /// By default, the number is not fixed, and the rule of a real server applies. A watch can
+    /// begin at any event of the last 75 seconds, but at most 102,400 events back. It can also
+    /// begin at any of the resource's last 100 events, whatever their age. Lists of past states,
+    /// and watches of `Event` objects, can go back as far as the last compaction allows, but at
+    /// most 102,400 events.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -122,11 +123,12 @@ impl SimulatorBuilder {
     /// Closes slow watches by the rule of a real server, instead of at a fixed
     /// [lag](Self::watch_buffer).
     ///
-    /// A watch is closed when it has more pending events than its channels can hold, and the time
-    /// budget of its resource is used up. The channels hold 20 to 2,000 events, depending on the
-    /// write rate and on the watch's scope. All watches of a resource share one budget, which grows
-    /// by 50 milliseconds per second, to at most 100 milliseconds. `/metrics` counts the closed
-    /// watches as `apiserver_terminated_watchers_total`.
+    /// A watch is closed when it has more pending events than its buffer can hold, and the time
+    /// budget of its resource is used up. The buffer holds 20 to 2,000 events, depending on the
+    /// write rate, the resource and the watch's field selector. All watches of a resource share one
+    /// budget. The budget decreases while an event waits for room in a buffer, and grows by 50
+    /// milliseconds per second, to at most 100 milliseconds. `/metrics` counts the closed watches
+    /// as `apiserver_terminated_watchers_total`.
     ///
     /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which
     /// have no watch cache) are not closed. This rule is not the default, because a test can write

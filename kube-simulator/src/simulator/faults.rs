@@ -11,10 +11,11 @@ use crate::storage::Backup;
 
 /// Methods that inject faults into requests.
 impl Simulator {
-    /// Applies a fault to this many of the next matching requests.
+    /// Applies a fault to the next `times` requests that match.
     ///
-    /// Faults are used in the order in which they were added. Requests for watches are included: a
-    /// canned response refuses a watch before its stream opens.
+    /// Faults are used in the order in which they were added. Requests that open watches count too;
+    /// for example, a [canned response](crate::CannedResponse) refuses the watch. Watches that are
+    /// already open do not change.
     pub fn fail_next(&self, times: usize, filter: RequestFilter, fault: impl Into<Fault>) {
         self.server.faults.push(Some(times), filter, fault.into());
     }
@@ -25,7 +26,8 @@ impl Simulator {
         FaultGuard::begin(&self.server, filter, fault.into())
     }
 
-    /// Removes all faults of requests, including those with a guard.
+    /// Removes all faults that [`fail_next`](Self::fail_next) and [`fail_while`](Self::fail_while)
+    /// have added. Guards that still exist then have no effect.
     pub fn clear_faults(&self) {
         self.server.faults.clear();
     }
@@ -57,9 +59,12 @@ impl Simulator {
 
 /// Methods that inject faults into watches.
 impl Simulator {
-    /// Injects content into the open watch streams whose requests match, and returns the number of
-    /// these streams. Each stream sends the injection after all past events that its API server has
-    /// received, and before all events of later writes.
+    /// Sends bytes or an error into the open watch streams whose requests match, or ends these
+    /// streams. Returns the number of these streams.
+    ///
+    /// Each stream sends the injection after the events of earlier writes, and before the events of
+    /// later writes. Earlier events that a [lagging replica](Self::lagging_replica) has not
+    /// received yet follow the injection.
     pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
         let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
         self.server.watches.inject(filter, &placed)
@@ -91,7 +96,7 @@ impl Simulator {
     }
 }
 
-/// Methods that inject faults into the history and the whole server.
+/// Methods for faults of the whole server, such as a restart, a lost history or a restored backup.
 impl Simulator {
     /// Removes the history, including that of the watch cache: watches and lists at earlier
     /// versions are answered with 410 `Expired`. Open watches continue. By contrast, the automatic
@@ -155,10 +160,11 @@ impl Simulator {
         self.server.begin_shutdown(answer);
     }
 
-    /// Makes all clients move to new connections, as a load balancer does before it removes a
-    /// server. HTTP/2 connections receive a `GOAWAY`; HTTP/1.1 connections are closed when they are
-    /// idle, even if no request has arrived yet. Requests in flight, including watches, continue.
-    /// The same happens to connections of [lagging replicas](Self::lagging_replica).
+    /// Makes all clients leave their current connections, as a load balancer does before it removes
+    /// a server. HTTP/2 connections receive a `GOAWAY`. HTTP/1.1 connections without a request in
+    /// flight, even new ones, are closed at once; the others are closed after their request.
+    /// Requests in flight, including watches, continue. The same happens to connections of [lagging
+    /// replicas](Self::lagging_replica).
     pub fn drain_connections(&self) {
         self.server.goaways.to_all();
     }
@@ -200,8 +206,8 @@ impl Simulator {
         LaggingReplica::of(&self.server)
     }
 
-    /// Sets the lag of all [lagging replicas](Self::lagging_replica), in revisions; 0 removes the
-    /// lag.
+    /// Sets by how many revisions the watch caches of all [lagging replicas](Self::lagging_replica)
+    /// lag behind the newest write; 0 removes the lag.
     pub fn hold_replicas(&self, behind: u64) {
         self.server.hold_replicas(behind);
     }

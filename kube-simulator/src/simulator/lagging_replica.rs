@@ -11,16 +11,23 @@ use crate::storage::Revision;
 /// Another API server on a simulator's storage, whose watch cache can lag. A clone is another
 /// handle to the same server.
 ///
-/// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets
-/// with a resource version. A list at version `0` returns an older state. A list at a version that
-/// the cache has not reached fails after 3 seconds, as does a streaming list of the newest state. A
-/// list without a version waits up to 3 seconds for the cache. If the cache is still too old, the
-/// list is read from the storage, or [refused](crate::SimulatorBuilder::refuse_late_lists) if the
-/// builder requests this. Gets without a version, and writes other than `deletecollection`, use the
-/// storage at once.
+/// As on a real server, the lag affects the requests that the watch cache answers:
 ///
-/// The replica has its own address and service. Recorded requests, faults, bookmark rules and
-/// `/metrics` are shared with the simulator.
+/// - Watches receive events late.
+/// - A list or get at version `0` returns an older state.
+/// - A list or get at a version that the cache has not reached waits for the cache. The request
+///   fails if the wait takes more than 3 seconds. The same applies to a streaming list of the
+///   newest state.
+/// - A list without a version also waits up to 3 seconds. If the cache is still too old, the server
+///   then reads the list from the storage, or [refuses] the list.
+///
+/// Gets without a version, and writes, use the storage at once. Only a `deletecollection` first
+/// reads a list, for which the same rules apply.
+///
+/// The replica has its own [socket](Self::listen) and [in-process service](Self::service). Recorded
+/// requests, faults, bookmark rules and `/metrics` are shared with the simulator.
+///
+/// [refuses]: crate::SimulatorBuilder::refuse_late_lists
 ///
 /// ```
 /// use kube_simulator::{Error, Simulator};
@@ -61,8 +68,9 @@ impl LaggingReplica {
         self.revision.set_lag(revisions);
     }
 
-    /// Stops the watch cache at its current resource version, until [`catch_up`](Self::catch_up) or
-    /// [`lag`](Self::lag) sets a smaller lag.
+    /// Stops the watch cache at its current resource version until the next call of
+    /// [`catch_up`](Self::catch_up), [`lag`](Self::lag) or
+    /// [`hold_replicas`](crate::Simulator::hold_replicas).
     pub fn hold(&self) {
         self.lag(u64::MAX);
     }

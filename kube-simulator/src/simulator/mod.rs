@@ -29,8 +29,8 @@ use crate::kinds::ResourceKind;
 
 /// A running simulator of an API server.
 ///
-/// Dropping the handle stops the simulator without waiting; [`shutdown`](Self::shutdown) waits
-/// until its port has no task and no connection left.
+/// Dropping the handle stops the simulator without waiting. [`shutdown`](Self::shutdown) also waits
+/// until its socket and all connections to the socket are closed.
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
@@ -53,9 +53,11 @@ impl Simulator {
     }
 
     /// Stops the server: ends all watches, completes the requests in flight, and waits until its
-    /// port has no task and no connection left. Does not wait for the ports of lagging replicas.
-    /// Connections that are still in use after 2 seconds, for example because clients do not read
-    /// their last response, are closed.
+    /// socket and all connections to the socket are closed. After 2 seconds, connections are closed
+    /// even if they are still in use, for example because a client does not read its last response.
+    ///
+    /// Also stops all [lagging replicas](Self::lagging_replica), but does not wait for their
+    /// connections.
     ///
     /// # Cancel safety
     ///
@@ -140,8 +142,8 @@ impl Simulator {
         self.server.api.register(kind);
     }
 
-    /// Returns direct access to the objects of a kind. The arguments have the form of the fields in
-    /// objects, such as `apps/v1` and `Deployment`.
+    /// Returns the store of a kind, which reads and writes objects without HTTP. The arguments have
+    /// the form of the fields in objects, such as `apps/v1` and `Deployment`.
     ///
     /// # Errors
     ///
@@ -150,7 +152,7 @@ impl Simulator {
         ObjectStore::find(&self.server, api_version, kind)
     }
 
-    /// Returns direct access to the objects of a Rust type's kind.
+    /// Returns the store of a Rust type's kind, which reads and writes objects without HTTP.
     ///
     /// # Errors
     ///
@@ -197,8 +199,8 @@ impl Simulator {
     }
 
     /// Deletes the object with this key (`namespace/name`, or only the name for a cluster-scoped
-    /// object), and returns its last version. If the object has finalizers, it is not removed and
-    /// only gets a deletion timestamp, as on a real server.
+    /// object). An object with finalizers only gets a deletion timestamp, as on a real server.
+    /// Returns the removed object, or the object with its deletion timestamp.
     ///
     /// # Errors
     ///

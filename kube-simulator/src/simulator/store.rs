@@ -101,9 +101,10 @@ impl ObjectStore {
         }
     }
 
-    /// Deletes the object with this key, and returns its last version. An object with finalizers
-    /// only gets a deletion timestamp. The default propagation policy applies: dependants are also
-    /// deleted, except those of Jobs and replication controllers.
+    /// Deletes the object with this key. An object with finalizers only gets a deletion timestamp.
+    /// Returns the removed object, or the object with its deletion timestamp. The default
+    /// propagation policy applies: dependants are also deleted, except those of Jobs and
+    /// replication controllers.
     ///
     /// # Errors
     ///
@@ -127,11 +128,13 @@ impl ObjectStore {
     /// last version. Finalizers are ignored. On a real server, a client causes the same deletion
     /// with the delete option `ignoreStoreReadErrorWithClusterBreakingPotential`.
     ///
-    /// Watches of resources that the watch cache does not hold (among built-in kinds: Events) read
-    /// the deletion from etcd. Such watches end with an `ERROR` event of code 500 and reason
-    /// `StorageReadError`, whatever their selectors. This includes watches that are opened later at
-    /// a version before the deletion. For other resources, the watch cache is rebuilt: watches end,
-    /// and watches from an earlier version are answered with 410 `Expired`.
+    /// Effect on the watches of the resource:
+    ///
+    /// - With a watch cache: the cache is rebuilt, so open watches end. New watches from a version
+    ///   before the deletion are answered with 410 `Expired`.
+    /// - Without a watch cache (Event objects): open watches of the object's namespace, or of all
+    ///   namespaces, end with an `ERROR` event of code 500 and reason `StorageReadError`, whatever
+    ///   their selectors. So do new watches from a version before the deletion.
     ///
     /// # Errors
     ///

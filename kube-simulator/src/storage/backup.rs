@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::object::Object;
 use super::revision::Revision;
 use super::table::Table;
+use crate::kinds::ResourceKind;
 
 /// All objects of a simulator at one moment, without history, like an etcd snapshot. Cheap to
 /// clone.
@@ -13,17 +14,24 @@ use super::table::Table;
 pub struct Backup {
     /// The newest resource version when the backup was made.
     pub(crate) revision: u64,
-    /// The objects by collection path, then by storage key.
-    pub(crate) tables: Arc<BTreeMap<String, BTreeMap<String, Arc<Object>>>>,
+    tables: Arc<Vec<TableCopy>>,
+}
+
+/// The objects of one resource in a backup.
+#[derive(Debug)]
+struct TableCopy {
+    /// The resource in the version in which the objects are stored.
+    kind: ResourceKind,
+    /// The objects by storage key.
+    objects: BTreeMap<String, Arc<Object>>,
 }
 
 impl Backup {
     /// Copies the objects of these tables. During the copy, all tables are locked, so that the
     /// backup contains exactly the writes up to its revision.
     pub(crate) fn of(tables: &[Arc<Table>], revision: &Revision) -> Self {
-        let locked: Vec<_> =
-            tables.iter().map(|table| (table.kind.collection_path(), table.lock())).collect();
-        let copies = locked.iter().map(|(path, state)| (path.clone(), state.objects.clone()));
+        let locked: Vec<_> = tables.iter().map(|table| (&table.kind, table.lock())).collect();
+        let copies = locked.iter().map(|(kind, state)| TableCopy::of(kind, &state.objects));
         Self { revision: revision.current(), tables: Arc::new(copies.collect()) }
     }
 
@@ -31,5 +39,34 @@ impl Backup {
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.revision
+    }
+
+    /// Returns the objects of a resource by storage key, in the version of `kind`. The map is empty
+    /// if the backup does not contain the resource.
+    pub(crate) fn objects_of(&self, kind: &ResourceKind) -> BTreeMap<String, Arc<Object>> {
+        let is_resource =
+            |copy: &&TableCopy| copy.kind.group == kind.group && copy.kind.plural == kind.plural;
+        let same_version =
+            self.tables.iter().filter(is_resource).find(|copy| copy.kind.version == kind.version);
+        // The table of a custom resource keeps the storage version with which it was created. The
+        // definition can therefore have another storage version than the copy.
+        match same_version.or_else(|| self.tables.iter().find(is_resource)) {
+            None => BTreeMap::new(),
+            Some(copy) if copy.kind == *kind => copy.objects.clone(),
+            Some(copy) => copy.encode_as(kind),
+        }
+    }
+}
+
+impl TableCopy {
+    fn of(kind: &ResourceKind, objects: &BTreeMap<String, Arc<Object>>) -> Self {
+        Self { kind: kind.clone(), objects: objects.clone() }
+    }
+
+    fn encode_as(&self, kind: &ResourceKind) -> BTreeMap<String, Arc<Object>> {
+        let encode = |(key, object): (&String, &Arc<Object>)| {
+            (key.clone(), Object::encode(kind, key.clone(), object.decode(), object.resource_version))
+        };
+        self.objects.iter().map(encode).collect()
     }
 }

@@ -35,9 +35,9 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Applies all compactions that are due. Returns the revision before which the history has been
-    /// removed. `current` is the current revision. Call this method before each write, so that the
-    /// revision has not changed since the compactions became due.
+    /// Applies all compactions whose time has come. Returns the revision before which the history
+    /// has been removed. Call this method before each write, because a late compaction takes
+    /// `current`, the current revision, as the revision at its due time.
     pub(super) fn apply_due(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
@@ -51,8 +51,8 @@ impl Compaction {
         self.compacted
     }
 
-    /// Resets the compacted revision to 0, because the revision counter continues from another
-    /// value.
+    /// Resets the compacted revision to 0, after the restore of a backup has changed the revision
+    /// counter.
     pub(super) fn reset(&mut self) {
         self.noted = 0;
         self.compacted = 0;

@@ -20,7 +20,8 @@ pub(crate) struct Event {
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) is_deletion: bool,
     /// Whether the event is the deletion of an object whose stored bytes are unreadable. Watches
-    /// end instead of reporting this deletion; those that read from etcd end with an error.
+    /// end instead of reporting this deletion: with an error if the resource has no watch cache,
+    /// otherwise without an error.
     pub(crate) is_corrupt: bool,
     /// The time of the write.
     pub(crate) written: Instant,
@@ -77,17 +78,17 @@ pub(crate) struct Reader {
     pub(crate) slow_watch_limit: SlowWatchLimit,
 }
 
-/// The latest events of one resource: those in the API server's watch cache, and before them the
-/// events that etcd still holds, up to a maximum length.
+/// The latest events of one resource, up to a maximum number: the events in the API server's watch
+/// cache, and older events that etcd has not compacted.
 ///
-/// Events have sequence numbers without gaps, except that a reset skips one number. A reader's
-/// cursor is the sequence number of its next event.
+/// Events have sequence numbers without gaps, except that clearing the history skips one number. A
+/// reader's cursor is the sequence number of its next event.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
     /// The sequence number of the oldest event.
     first: u64,
-    /// The sequence number of the first event since the last reset.
+    /// The sequence number of the first event, past or future, after the history was last cleared.
     began: u64,
     /// The lowest resource version whose objects can be reconstructed from the stored events. A
     /// compaction alone does not change this version; it changes when a later write removes events.
@@ -116,7 +117,7 @@ impl History {
     pub(crate) fn push(&mut self, event: Arc<Event>, compacted: u64) {
         self.window.make_room(&self.events, event.written);
         self.events.push_back(event);
-        self.window.count_one(&self.events);
+        self.window.add_latest(&self.events);
         while self.events.len() > self.window.len() && self.is_oldest_removable(compacted) {
             let dropped = self.events.pop_front();
             self.reachable = dropped.map_or(self.reachable, |event| event.resource_version());
@@ -124,15 +125,16 @@ impl History {
         }
     }
 
-    /// Returns whether the oldest event can be removed: etcd has compacted it, or the history is
-    /// too long.
+    /// Returns whether the oldest event can be removed: compactions have reached it (`compacted` is
+    /// their revision), or the history exceeds its maximum length.
     fn is_oldest_removable(&self, compacted: u64) -> bool {
         let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
         is_compacted || self.events.len() > self.window.max_capacity()
     }
 
-    /// Returns the lowest resource version from which a watch can start in a watch cache that has
-    /// received all events up to `known`.
+    /// Returns the lowest resource version from which a watch can start. The watch cache has
+    /// received only the events up to `known`: later events have not displaced older events from
+    /// the cache.
     pub(crate) fn oldest_watch_start(&self, known: u64) -> u64 {
         self.window.floor().min(known).max(self.reachable).max(self.compacted_to)
     }
@@ -172,7 +174,8 @@ impl History {
         self.reachable
     }
 
-    /// Returns the number of events that a real server buffers for one watch, at most `most`.
+    /// Returns the number of events that a real server buffers for one watch: more at a higher
+    /// write rate, but at most `most`.
     pub(crate) fn channel_size(&self, most: usize) -> u64 {
         self.window.channel_size(most)
     }
@@ -188,14 +191,14 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns a reader's next events up to the resource version `up_to`, or an error if the reader
-    /// lags too far behind or the history was reset. If [`SlowWatchLimit::is_timed`] is true, only
-    /// events for which `is_sent` is true count as lag.
+    /// Returns the next events of a reader, up to the resource version `up_to`. Returns an error if
+    /// the reader lags too far behind, or if the history was reset. `is_selected` returns whether
+    /// the client of the watch receives an event.
     pub(crate) fn read(
         &self,
         reader: &Reader,
         up_to: u64,
-        is_sent: impl Fn(&Event) -> bool,
+        is_selected: impl Fn(&Event) -> bool,
     ) -> Result<Vec<Arc<Event>>, ReaderError> {
         if reader.joined < self.began {
             return Err(ReaderError::Reset);
@@ -206,10 +209,11 @@ impl History {
         let joined = reader.joined.saturating_sub(self.first);
         let counts_from = usize::try_from(joined).map_or(end, |joined| joined.max(skip).min(end));
         let mut counted = self.events.range(counts_from..end);
-        let room = usize::try_from(reader.slow_watch_limit.room).unwrap_or(usize::MAX);
+        let capacity = usize::try_from(reader.slow_watch_limit.capacity).unwrap_or(usize::MAX);
         let without_room = match reader.slow_watch_limit.is_timed {
-            false => counted.nth(room),
-            true => counted.filter(|event| is_sent(event)).nth(room),
+            false => counted.nth(capacity),
+            // As on a real server, events for other clients do not occupy the buffer of this watch.
+            true => counted.filter(|event| is_selected(event)).nth(capacity),
         };
         match without_room {
             Some(event) if !(reader.slow_watch_limit.is_timed && self.budget.spend(event.written)) => {
@@ -219,9 +223,10 @@ impl History {
         }
     }
 
-    /// Returns whether the buffer of a watch would be full on a real server. The buffer would
-    /// contain `unsent` events that the watch has read but not sent, and the unread events up to
-    /// the resource version `up_to` for which `is_buffered` is true.
+    /// Returns whether the buffer of a watch would be full on a real server. `unsent` is the number
+    /// of buffered events that the watch has already read from this history, but not sent. Unread
+    /// events up to the resource version `up_to` are also in the buffer if `is_buffered` returns
+    /// true for them.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -232,8 +237,8 @@ impl History {
         let waiting = reader.cursor.max(reader.joined).saturating_sub(self.first);
         let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
         let known = self.events.range(waiting..).take_while(|event| event.resource_version() <= up_to);
-        let room = usize::try_from(reader.slow_watch_limit.room).unwrap_or(usize::MAX);
-        known.filter(|event| is_buffered(event)).take(room).count().saturating_add(unsent) >= room
+        let capacity = usize::try_from(reader.slow_watch_limit.capacity).unwrap_or(usize::MAX);
+        known.filter(|event| is_buffered(event)).take(capacity).count().saturating_add(unsent) >= capacity
     }
 
     /// Iterates over the events after a resource version, newest first.

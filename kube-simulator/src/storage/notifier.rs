@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(crate) struct Notifier(Mutex<Vec<Weak<Notify>>>);
 
-/// Receives the notifications since its creation. Notifications between two waits are merged.
+/// Receives the notifications of a [`Notifier`] from its own creation on. Notifications before a
+/// wait are kept, and count as one.
 #[derive(Debug)]
 pub(crate) struct Listener(Arc<Notify>);
 

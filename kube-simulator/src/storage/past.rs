@@ -13,7 +13,7 @@ use super::object::Object;
 use super::revision::Revision;
 use super::table::State;
 
-/// The state of a table that a read returns.
+/// Selects which state of a table a read returns: the latest state or an earlier one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     Latest,
@@ -24,7 +24,7 @@ pub(crate) enum At {
     Cached(u64),
 }
 
-/// The selection of objects for a page.
+/// The parameters of a read of one page of a list: which objects, in which state, and how many.
 pub(crate) struct PageRequest<'a> {
     /// The prefix of all storage keys in scope.
     pub(crate) scope: &'a str,
@@ -88,8 +88,8 @@ pub(super) fn object(
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Returns the objects that have changed since a state, as they were in that state, and the
-/// resource version of the state.
+/// Returns the objects that have changed between the state `at` and the current `state`, as they
+/// were in the state `at`. Also returns the resource version of the state `at`.
 fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(PastObjects<'a>, u64), ReadError> {
     let version = match at {
         At::Latest => return Ok((PastObjects::new(), revision.current())),

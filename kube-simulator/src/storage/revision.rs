@@ -1,5 +1,5 @@
-//! The cluster-wide revision counter, the source of all resource versions, as one API server sees
-//! it.
+//! [`Revision`]: the counter of writes, from which all resource versions come. Each API server has
+//! its own view of this counter, which can lag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +19,12 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 /// Counts the writes to all resources, like etcd's revision.
 ///
 /// Resource versions therefore have gaps within one resource, and the version of one resource
-/// implies nothing about another resource. A second API server can lag behind the counter.
+/// implies nothing about another resource. Replicas (other API servers on the same storage) can lag
+/// behind the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
-    /// The lag of a second API server; `None` for the first API server, which never lags.
+    /// The lag of a replica; `None` for the first API server, which never lags.
     lag: Option<Arc<Mutex<Lag>>>,
     /// The watch cache of this API server.
     watch_cache: WatchCache,
@@ -39,13 +40,14 @@ struct Stored {
     compaction: Mutex<Compaction>,
 }
 
-/// The lag of an API server's watch cache.
+/// The lag of an API server's watch cache behind the storage, in revisions.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
-    /// The number of revisions by which the cache is older than the storage. The difference is
-    /// smaller if the cache would otherwise go back before `floor`.
+    /// The requested lag. The actual lag is smaller as long as the cache would have to go back to a
+    /// revision before `floor`.
     behind: u64,
-    /// The revision of the cache when the lag was set.
+    /// The revision of the cache when `behind` was set. The cache does not go back to an older
+    /// revision.
     floor: u64,
 }
 
@@ -65,7 +67,8 @@ impl Revision {
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
-    /// Returns a handle to the same counter for a second API server, which can lag.
+    /// Returns a new replica's view of the shared counter. A replica is another API server on the
+    /// same storage, whose view can lag.
     pub(crate) fn of_replica(&self) -> Self {
         let lag = Mutex::new(Lag { behind: 0, floor: 0 });
         let watch_cache = WatchCache::default();
@@ -77,12 +80,13 @@ impl Revision {
         &self.watch_cache
     }
 
-    /// Returns whether this handle belongs to a second API server.
+    /// Returns whether this API server is a replica, which can lag, and not the first API server.
     pub(crate) fn is_of_replica(&self) -> bool {
         self.lag.is_some()
     }
 
-    /// Returns the revision that this API server has reached.
+    /// Returns the newest revision that this API server has received. A replica can lag behind
+    /// [`stored`](Self::stored).
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
         self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
@@ -103,8 +107,8 @@ impl Revision {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets the lag of this API server, in revisions. Its watch cache never goes back to an older
-    /// state.
+    /// Sets by how many revisions the watch cache of this API server lags behind the storage. A
+    /// larger lag takes effect only after enough writes.
     pub(crate) fn set_lag(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {
@@ -123,7 +127,8 @@ impl Revision {
         taken
     }
 
-    /// Sets the counter to another revision, which can be lower.
+    /// Sets the counter that all API servers share to `revision`, which can be lower, to restore a
+    /// backup.
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
         self.stored.compaction.lock().reset();
@@ -156,9 +161,8 @@ impl Revision {
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener for the watches of an API server that can lag. The listener is notified
-    /// after each write and each change of a lag, because the API server can then have more events.
-    /// Returns `None` for the first API server, which never lags.
+    /// Returns a listener that is notified when this API server may have received new events.
+    /// Returns `None` for the first API server, which receives each event at once.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }

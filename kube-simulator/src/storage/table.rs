@@ -46,13 +46,15 @@ impl Table {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// Like [`get`](Self::get), for a caller that may hold the lock of another table.
+    /// Like [`get`](Self::get), but cannot cause a deadlock if the caller holds the lock of another
+    /// table.
     pub(crate) fn get_nested(&self, key: &str) -> Option<Arc<Object>> {
         self.lock().objects.get(key).cloned()
     }
 
-    /// Locks the table for reading. A caller that may hold the lock of another table must use this
-    /// method, because an ordinary read lock could cause a deadlock.
+    /// Locks the table for reading, ahead of writers that wait for the lock. A caller that may hold
+    /// the lock of another table must use this method, because a wait for these writers could cause
+    /// a deadlock.
     pub(super) fn lock(&self) -> RwLockReadGuard<'_, State> {
         // An ordinary read lock waits until waiting writers are done. Such a writer can wait for a
         // backup, and the backup can wait for the table that the caller has locked.
@@ -116,15 +118,15 @@ impl Table {
         outcome
     }
 
-    /// Rejects new readers that start before the current revision, as if the history had been
-    /// removed.
+    /// Makes the history up to the current revision unavailable to new watches, and to lists at an
+    /// exact version. Open watches continue.
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
         state.history.compact(revision);
     }
 
-    /// Clears the history for new and existing readers. Also replaces the objects with `objects`,
+    /// Clears the history, so that open watches end. Also replaces the objects with `objects`,
     /// unless `objects` is `None`.
     pub(crate) fn reset(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
         {
@@ -145,8 +147,8 @@ impl Table {
     }
 
     /// Returns the lowest resource version from which a watch can start, and a reader of the events
-    /// after `resource_version`. `known` is the revision that the API server of the watch has
-    /// reached.
+    /// after `resource_version`. If `resource_version` is lower, the caller must refuse the watch.
+    /// `known` is the revision that the API server of the watch has reached.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -165,13 +167,15 @@ impl Table {
         (floor, Reader { cursor, joined, slow_watch_limit })
     }
 
-    /// Returns the number of events that a real server buffers for one watch, at most `most`.
+    /// Returns the number of events that a real server buffers for one watch: more at a higher
+    /// write rate, but at most `most`.
     pub(crate) fn channel_size(&self, most: usize) -> u64 {
         self.state.read().history.channel_size(most)
     }
 
-    /// Returns all objects as one API server sees them, the revision of this state, and a reader of
-    /// later events. `known` is the revision that the API server has reached.
+    /// Returns all objects, the revision of this state, and a reader of later events. For an API
+    /// server that lags, the state is an older state. `known` is the revision counter as that
+    /// server sees it.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -183,24 +187,24 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns the next events of a watch, and the resource version up to which they are complete.
-    /// This is the version that the API server of the watch has reached, according to `known`. For
-    /// `is_sent` and the errors, see [`History::read`].
+    /// Returns the next events of a watch, up to the resource version that its API server has
+    /// reached, and this version. `known` is the counter of resource versions as that server sees
+    /// it. For `is_selected` and the errors, see [`History::read`].
     pub(crate) fn read(
         &self,
         reader: &Reader,
         known: &Revision,
-        is_sent: impl Fn(&Event) -> bool,
+        is_selected: impl Fn(&Event) -> bool,
     ) -> Result<(Vec<Arc<Event>>, u64), ReaderError> {
         let state = self.state.read();
         let up_to = known.current();
-        Ok((state.history.read(reader, up_to, is_sent)?, up_to))
+        Ok((state.history.read(reader, up_to, is_selected)?, up_to))
     }
 
-    /// Returns whether the buffer of a watch would be full on a real server. The buffer would
-    /// contain `unsent` events that the watch has read but not sent, and the unread events for
-    /// which `is_buffered` is true. Events that the API server of the watch has not received yet do
-    /// not count; `known` is the revision that this server has reached.
+    /// Returns whether the buffer of a watch would be full on a real server. `unsent` is the number
+    /// of buffered events that the watch has already read from the history, but not sent. Unread
+    /// events are also in the buffer if `is_buffered` returns true for them, and if the API server
+    /// of the watch has received them. `known` is the revision that this API server has reached.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -41,9 +41,9 @@ impl<'a> Transaction<'a> {
         self.take_out(key, value, Event::deleted)
     }
 
-    /// Removes a corrupt object, ignoring its finalizers. If the kind has a watch cache, also
-    /// clears the history, as a relist of the watch cache does. Watches end, and do not report the
-    /// deletion.
+    /// Removes an object as if its stored bytes were unreadable, ignoring its finalizers. If the
+    /// kind has a watch cache, also clears the history, because the real watch cache lists all
+    /// objects again. In both cases, watches end instead of reporting the deletion.
     pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = self.take_out(key, value, Event::corrupt);
         if self.kind.is_cached() {

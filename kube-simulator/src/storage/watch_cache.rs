@@ -12,8 +12,8 @@ use super::error::ReadError;
 /// Maximum `Retry-After` of the error for a cache that is not ready, in seconds.
 const MAX_RETRY_AFTER: u32 = 30;
 
-/// The exponential growth rate of `Retry-After`, per second of the time since the cache became
-/// unready.
+/// The factor of t in `Retry-After`, which is e^(0.06 t) when the cache has been unready for t
+/// seconds.
 const GROWTH: f64 = 0.06;
 
 /// The state of an API server's watch cache: the time when the cache became unready, or `None`

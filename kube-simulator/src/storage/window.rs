@@ -1,8 +1,8 @@
-//! [`Window`]: the latest events of a resource that the watch cache of an API server holds.
+//! [`Window`]: how many of the latest events of a resource the watch cache of an API server holds.
 //!
-//! As in `watch_cache.go` of the API server (`pkg/storage/cacher`), the ring buffer grows before it
-//! would drop events younger than 75 seconds, and shrinks when three quarters of its events are
-//! older.
+//! As in `watch_cache.go` of the API server (`pkg/storage/cacher`), the ring buffer of the cache
+//! grows instead of dropping events younger than 75 seconds. The ring buffer shrinks when three
+//! quarters of its events are older.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use super::history::Event;
 /// minute.
 const FRESH: Duration = Duration::from_secs(75);
 
-/// Minimum capacity of a server's ring buffer.
+/// Minimum number of events for which the watch cache of a resource has room, as on a real server.
 const MIN_CAPACITY: usize = 100;
-/// Maximum capacity of a server's ring buffer.
+/// Maximum number of events for which the watch cache of a resource has room, as on a real server.
 const MAX_CAPACITY: usize = 102_400;
 
 /// Minimum number of events that a server buffers for a watch.
@@ -28,7 +28,8 @@ const MIN_CHANNEL: usize = 10;
 /// The rule that determines how many events the watch cache holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retention {
-    /// The rule of a real server, which depends on the age of events.
+    /// The rule of a real server: at least the events of the last 75 seconds, but at most 102,400
+    /// events.
     Fresh,
     /// A fixed number of events.
     Latest(usize),
@@ -39,9 +40,9 @@ pub(crate) enum Retention {
 #[derive(Debug)]
 pub(super) struct Window {
     retention: Retention,
-    /// The current maximum number of events.
+    /// The current maximum number of events in the watch cache.
     capacity: usize,
-    /// The current number of events.
+    /// The current number of events in the watch cache.
     len: usize,
     /// The window contains all events after this resource version.
     floor: u64,
@@ -60,7 +61,8 @@ impl Window {
         self.len
     }
 
-    /// Returns the maximum capacity, which also limits the length of the whole history.
+    /// Returns the number to which the capacity can grow. This number is also the maximum length of
+    /// the whole history.
     pub(super) fn max_capacity(&self) -> usize {
         match self.retention {
             Retention::Fresh => MAX_CAPACITY,
@@ -72,8 +74,8 @@ impl Window {
         self.floor
     }
 
-    /// Removes all events. Later writes, whose resource versions are above `floor`, fill the window
-    /// again. The capacity does not change.
+    /// Removes all events. From now on, the window contains all events after `floor`, the current
+    /// resource version. The capacity does not change.
     pub(super) fn clear(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;
@@ -102,9 +104,9 @@ impl Window {
         self.len = self.len.min(self.capacity.saturating_sub(1));
     }
 
-    /// Adds the latest event of the history to the window. If the window has dropped older events,
-    /// raises `floor` to the version just before the oldest event that the window still holds.
-    pub(super) fn count_one(&mut self, history: &VecDeque<Arc<Event>>) {
+    /// Adds the latest event of the history to the window. If the history has older events than the
+    /// window, raises `floor` to the version just before the oldest event in the window.
+    pub(super) fn add_latest(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
         // As in the real watch cache, the floor is just before the oldest held event, not at the
         // newest dropped event. Until an event is dropped, the initial floor applies.

@@ -212,6 +212,24 @@ async fn backup_contains_objects_without_a_served_version() {
 }
 
 #[tokio::test]
+async fn backup_restores_objects_after_a_storage_version_change() {
+    let simulator = simulator().await;
+    post(&simulator, &cron_tab("one")).await;
+    let mut versions = cron_tabs()["spec"]["versions"].clone();
+    versions[0]["storage"] = false.into();
+    versions[1]["storage"] = true.into();
+    let changed = json!({ "spec": { "versions": versions } });
+    assert_eq!(patch(&simulator, DEFINITION, "merge-patch", &changed).await.0, StatusCode::OK);
+    let backup = simulator.backup();
+    call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+    assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::NOT_FOUND);
+    simulator.restore(&backup);
+    assert_eq!(names(&get(&simulator, CRON_TABS).await.1), ["one"]);
+    let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs/one";
+    assert_eq!(get(&simulator, beta).await.1["apiVersion"], "stable.example.com/v1beta1");
+}
+
+#[tokio::test]
 async fn restored_backup_restores_its_definitions() {
     let simulator = crate::support::simulator().await;
     let without = simulator.backup();

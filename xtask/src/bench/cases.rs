@@ -56,16 +56,15 @@ impl Unit {
     }
 }
 
-/// One of our benchmark programs, with filters that select the corresponding cases of the program
-/// that measures client-go.
+/// One of our benchmark programs. The filters in `client_go` select what the benchmark program for
+/// client-go measures for comparison.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,
     pub(crate) bench: &'static str,
     /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// The filters for the program that measures client-go. It runs the cases whose name contains
-    /// one of these texts.
+    /// The benchmark program for client-go runs the cases whose name contains one of these texts.
     pub(crate) client_go: &'static [&'static str],
 }
 

@@ -1,4 +1,5 @@
-//! Measured figures by case name, parsed from the output of the programs.
+//! [`Figures`]: the values, such as times, that benchmark programs measured, by the name of the
+//! benchmark case.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,7 +9,8 @@ use serde::Deserialize;
 
 use super::cases::Unit;
 
-/// The figures of our programs or of client-go's program, from all rounds.
+/// The values, such as times, that benchmark programs measured, by the name of the benchmark case.
+/// A case that was measured several times has several values.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     by_case: HashMap<String, Vec<Figure>>,
@@ -42,29 +44,29 @@ struct Estimate {
 }
 
 impl Figures {
-    /// Returns the median of a case over all rounds. Converts times to `unit`. Returns `None` if
-    /// the case was not measured.
+    /// Returns the median of the values that were measured for a benchmark case. Converts times to
+    /// `unit`. Returns `None` if the case was not measured.
     pub(crate) fn median(&self, case: &str, unit: Unit) -> Option<f64> {
         let figures = self.by_case.get(case)?;
         Some(median(figures.iter().map(|figure| figure.value(unit))))
     }
 
-    /// Adds the figures that a program has printed. A figure is a line `bench: CASE = VALUE UNIT`
-    /// or `CASE: DURATION`.
+    /// Adds the measured values that a benchmark program has printed, each in a line
+    /// `bench: CASE = VALUE UNIT` or `CASE: DURATION`.
     pub(crate) fn take_output(&mut self, output: &str) {
         for (case, figure) in output.lines().filter_map(read_line) {
             self.by_case.entry(case.to_owned()).or_default().push(figure);
         }
     }
 
-    /// Adds the figures that criterion has written to its result folder `folder`. That folder has a
-    /// subfolder for each case, or for each group of cases, which then has a subfolder for each
-    /// case.
+    /// Adds the median times that criterion has written to its result folder `folder`.
     pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
         self.take_folder(folder, "")
     }
 
     fn take_folder(&mut self, folder: &Path, group: &str) -> anyhow::Result<()> {
+        // Each benchmark case has a subfolder. The cases of a group have their subfolders in the
+        // subfolder of the group.
         let entries = std::fs::read_dir(folder)
             .with_context(|| format!("cannot read criterion's results in {}", folder.display()))?;
         for entry in entries {

@@ -1,4 +1,5 @@
-//! The machine and the versions of a measurement. The figures depend on them, so they are printed with the figures.
+//! [`Machine`]: the machine, the software versions and the date of a benchmark run. They are
+//! printed with the results, because the results depend on them.
 
 use std::fmt;
 use std::process::Command;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::workspace;
 
-/// The machine, the versions of the programs, and the date of a measurement.
+/// The machine, the software versions and the date of a benchmark run.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Machine {

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: runs our benchmarks and client-go's in turn, and prints one table.
 //!
-//! Figures of different machines or runs are not comparable. So our programs and client-go's program are measured in
-//! the same run, alternately in each of several rounds. Each figure is the median of all rounds.
+//! Results from different machines or from different moments are not comparable. So our programs
+//! and client-go's program run alternately, several times. The table shows the medians.
 
 mod cases;
 mod crates;
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "types")]
     crates: bool,
 
-    /// Also write the figures to this file, as JSON
+    /// Also write the medians to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

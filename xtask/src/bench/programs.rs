@@ -30,7 +30,7 @@ pub(crate) fn build_ours(signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs one of our benchmarks and records its figures.
+/// Runs one of our benchmark programs, and adds the measured values to `figures`.
 pub(crate) fn measure_ours(
     part: &Part,
     effort: Effort,
@@ -38,7 +38,7 @@ pub(crate) fn measure_ours(
     signals: &Signals,
 ) -> anyhow::Result<()> {
     eprintln!("measuring the benchmark `{}` of this workspace", part.bench);
-    // A new folder, so that it contains no figures of other runs.
+    // A new folder, so that it contains no results of other runs.
     let criterion = TempDir::new().context("cannot create a temporary folder")?;
     let mut command = cargo_bench(part);
     command.arg("--").env("CRITERION_HOME", criterion.path());
@@ -90,7 +90,8 @@ impl ClientGo {
         Ok(path.map(|path| Self { path }))
     }
 
-    /// Runs the client-go cases of `part`, and records their figures in `figures`.
+    /// Runs the cases of client-go's benchmark program whose name contains one of the texts in
+    /// `part.client_go`. Adds the measured values to `figures`.
     pub(crate) fn measure(
         &self,
         part: &Part,

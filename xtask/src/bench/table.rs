@@ -1,4 +1,5 @@
-//! The table with the figures of our programs and of client-go's program, as Markdown and as JSON.
+//! The table that compares the benchmark results of this workspace with those of client-go, as
+//! Markdown and as JSON.
 
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ fn rows<'a>(
 }
 
 impl Row<'_> {
-    /// Returns the factor by which our figure is better than client-go's. Returns `None` if one of
-    /// the two figures is missing or zero.
+    /// Returns the factor by which our median is better than client-go's. Returns `None` if one of
+    /// the two medians is missing or zero.
     fn ratio(&self) -> Option<f64> {
         let (ours, client_go) = (self.ours?, self.client_go?);
         let ratio = if self.case.unit.more_is_better() { ours / client_go } else { client_go / ours };
@@ -41,7 +42,7 @@ impl Row<'_> {
     }
 }
 
-/// Formats the figures of all cases as a Markdown table.
+/// Returns a Markdown table with our and client-go's median for each benchmark case.
 pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> String {
     let mut lines =
         vec!["| | client-go | ours | times better | goal |".to_owned(), "|---|---|---|---|---|".to_owned()];
@@ -60,7 +61,8 @@ pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> S
     lines.join("\n")
 }
 
-/// Formats the machine and the figures of all cases as JSON.
+/// Returns JSON with the description of the machine, and with our and client-go's median for each
+/// benchmark case.
 pub(crate) fn json(machine: &Machine, cases: &[Case], ours: &Figures, client_go: &Figures) -> Value {
     let rows: Vec<Value> = rows(cases, ours, client_go)
         .map(|row| {
@@ -78,7 +80,7 @@ pub(crate) fn json(machine: &Machine, cases: &[Case], ours: &Figures, client_go:
     json!({ "machine": machine, "cases": rows })
 }
 
-/// Formats a figure with its unit: `1.53 µs`, `2,000,000 events/s`.
+/// Formats a value with its unit: `1.53 µs`, `2,000,000 events/s`.
 fn shown(value: f64, unit: Unit) -> String {
     format!("{} {}", three_digits(value), unit.name())
 }

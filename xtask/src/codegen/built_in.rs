@@ -180,7 +180,7 @@ fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
         let text = source(root, &origin, &expand::built_in(group))?;
         files.insert(format!("{}.rs", group.accessor), text);
     }
-    let taken = expand::Taken {
+    let taken = expand::ReservedNames {
         factory: methods::of(root, "SharedInformerFactory")?,
         informer: methods::of(root, "SharedIndexInformer")?,
     };

@@ -1,4 +1,5 @@
-//! The facts about Kubernetes' kinds in `xtask/groups.json`.
+//! Reads and writes `xtask/groups.json`: the names, verbs and other properties of Kubernetes'
+//! kinds.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// The file with the facts about Kubernetes' kinds, relative to the workspace's root.
+/// The file with the properties of Kubernetes' kinds, relative to the workspace's root.
 pub(crate) const FILE: &str = "xtask/groups.json";
 
 /// The content of `xtask/groups.json`.
@@ -17,8 +18,8 @@ pub(crate) struct Data {
     pub(crate) about: Vec<String>,
     /// The version features of k8s-openapi, such as `v1_36`, from the oldest to the newest.
     pub(crate) features: Vec<String>,
-    /// The Kubernetes version from which the verbs, columns and other facts about kinds come. It is written as a
-    /// version feature of k8s-openapi, such as `v1_36`.
+    /// The Kubernetes version from which the verbs, columns and other properties of kinds come. It
+    /// is written as a version feature of k8s-openapi, such as `v1_36`.
     pub(crate) kubernetes: String,
     /// The kinds that can be listed, but not watched.
     pub(crate) not_watched: Vec<NotWatched>,

@@ -1,9 +1,10 @@
-//! Generates the decoders of frequent kinds for informer-reflector. They read protobuf directly into the
-//! types of k8s-openapi, without the intermediate tape of tokens (`informer-reflector/src/decode/tape.rs`).
+//! Generates decoders for informer-reflector, for the kinds in [`KINDS`]. They read protobuf
+//! directly into the types of k8s-openapi, without the intermediate tape of tokens
+//! (`informer-reflector/src/decode/tape.rs`).
 //!
-//! A field is generated only if all Kubernetes versions of k8s-openapi have it with the same type, because the
-//! user's program chooses the version. If another field of an object has content, the generated
-//! code returns `None`, and the object is decoded through the tape.
+//! A field is generated only if all Kubernetes versions of k8s-openapi have it with the same type,
+//! because the user's program chooses the version. If another field of an object has content, the
+//! generated code returns `None`, and the object is decoded through the tape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +18,8 @@ use quote::quote;
 
 use super::refresh::sources;
 
-/// The protobuf messages of the frequent kinds, which are the kinds with a generated decoder.
+/// The protobuf messages of the frequent kinds: those of which clusters have many objects or many
+/// updates. Each of them gets a generated decoder.
 const KINDS: [&str; 9] = [
     "apps.v1.ReplicaSet",
     "coordination.v1.Lease",
@@ -43,7 +45,7 @@ struct Member {
     rust_type: String,
 }
 
-/// Generates the module with the decoders of the frequent kinds: the content of `messages.rs`.
+/// Generates the file `messages.rs` of informer-reflector: the decoders of the kinds in [`KINDS`].
 pub(crate) fn module() -> anyhow::Result<Module> {
     let types = types()?;
     let messages = reachable(&types);
@@ -76,9 +78,9 @@ pub(crate) fn module() -> anyhow::Result<Module> {
     Ok(Module { docs: vec![DOCS.to_owned()], parts: vec![Part::Items(items)] })
 }
 
-/// Returns all messages that need a generated decoder: those of the frequent kinds, and the
-/// messages nested in them at any depth. Messages that occur only in fields without support in the
-/// generated decoders are left out.
+/// Returns all messages that need a generated decoder: those of the kinds in [`KINDS`], and the
+/// messages nested in them at any depth. Messages that occur only in fields that the generated
+/// decoders do not support are left out.
 fn reachable(types: &Types) -> Vec<&'static Message> {
     let mut next: Vec<_> = KINDS.iter().filter_map(|name| Messages::all().find(name)).collect();
     let mut found = BTreeMap::new();
@@ -90,10 +92,9 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages that are values of fields of `message`. Leaves out fields that the
-/// generated decoder does not support. If another message inlines `message`, `outer` is that other
-/// message, because its Rust type has the fields of `message`. Otherwise, `outer` is `message`
-/// itself.
+/// Returns the messages that are values of fields of `message`, without fields that the generated
+/// decoder does not support. `outer` is the message whose Rust type has the fields of `message`:
+/// usually `message` itself, but for an inlined message the message that contains it.
 fn value_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields
@@ -118,9 +119,9 @@ fn message_impl(message: &Message, types: &Types) -> anyhow::Result<TokenStream>
     })
 }
 
-/// Returns the match arms for the fields of `message`. If another message inlines `message`,
-/// `outer` is that other message, because its Rust type has the fields of `message`. Otherwise,
-/// `outer` is `message` itself.
+/// Returns the match arms for the fields of `message`. `outer` is the message whose Rust type has
+/// the fields of `message`: usually `message` itself, but for an inlined message the message that
+/// contains it.
 fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     // A field that the decoder does not support. With the arm `None`, an object with this field is
     // decoded through the tape. Without an arm, `unknown` does that only if the field has a value

@@ -1,4 +1,5 @@
-//! The generated modules about Kubernetes' own kinds.
+//! Generates the Rust modules for Kubernetes' own kinds: methods that return informers, such as
+//! `factory.core().v1().pods()`, and lists of the names of these methods.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +9,10 @@ use quote::quote;
 
 /// The names that accessors must not have, because a method with the same name would hide the accessor.
 #[derive(Debug)]
-pub(crate) struct Taken {
-    /// The methods of `SharedInformerFactory`.
+pub(crate) struct ReservedNames {
+    /// The names of the public methods of `SharedInformerFactory`.
     pub(crate) factory: BTreeSet<String>,
-    /// The methods of `SharedIndexInformer`.
+    /// The names of the public methods of `SharedIndexInformer`.
     pub(crate) informer: BTreeSet<String>,
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn built_in(group: &Group) -> Module {
 /// Returns the module with the names of all accessors. `#[derive(Informer)]` checks that a new
 /// accessor has another name. The module includes accessors that only some Kubernetes versions
 /// have, because the new name must be valid with all versions.
-pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
+pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
     let versions = versions.iter().map(|Version { api_version, kinds, .. }| {
@@ -68,7 +69,7 @@ pub(crate) fn list(groups: &[Group], taken: &Taken) -> Module {
 /// Returns the content of informer-codegen's file `taken.rs`, which lists reserved method names.
 /// The methods that informer-codegen generates for groups of custom resources cannot have these
 /// names.
-pub(crate) fn taken(groups: &[Group], taken: &Taken) -> Module {
+pub(crate) fn taken(groups: &[Group], taken: &ReservedNames) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());
     let doc = doc(&["The accessors of Kubernetes' own groups.".to_owned()]);

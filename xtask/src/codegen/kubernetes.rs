@@ -1,5 +1,5 @@
-//! Facts about built-in kinds from Kubernetes' Go module: its discovery documents, and the output of
-//! `xtask/controlplane/kinds`.
+//! Reads the verbs, subresources and other properties of built-in kinds from Kubernetes' Go module:
+//! from its discovery documents, and from the output of `xtask/controlplane/kinds`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -17,7 +17,7 @@ use crate::workspace;
 const ALL_VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The facts about the built-in kinds of one version of Kubernetes.
+/// The verbs, subresources and other properties of all built-in kinds in one version of Kubernetes.
 #[derive(Debug)]
 pub(crate) struct Kubernetes {
     /// The version feature of k8s-openapi, such as `v1_36`.
@@ -27,7 +27,7 @@ pub(crate) struct Kubernetes {
     kinds: HashMap<[String; 3], Facts>,
 }
 
-/// The facts about one kind.
+/// The verbs, subresources and other properties of a built-in kind, from Kubernetes' Go module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) short: Vec<String>,
@@ -63,7 +63,8 @@ struct Resource {
     /// The name of the resource, such as `pods`, or of a subresource, such as `pods/status`.
     name: String,
     kind: String,
-    /// The group of the kind; absent if the kind has the group of the document.
+    /// The group of the kind; `None` if it is the group of the discovery document that contains
+    /// this resource.
     group: Option<String>,
     version: Option<String>,
     verbs: Vec<String>,
@@ -92,8 +93,8 @@ struct Column {
 }
 
 impl Kubernetes {
-    /// Reads all facts about built-in kinds, or returns `None` if Go is not installed. Go downloads
-    /// the module of Kubernetes if necessary.
+    /// Reads the properties of all built-in kinds. Returns `None` if Go is not installed. Go
+    /// downloads the module of Kubernetes if necessary.
     pub(crate) fn read() -> anyhow::Result<Option<Self>> {
         if !controlplane::has_go() {
             return Ok(None);
@@ -130,7 +131,8 @@ impl Kubernetes {
         serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
     }
 
-    /// Returns the facts about a kind, or `None` if this version of Kubernetes lacks the kind.
+    /// Returns the verbs, subresources and other properties of a kind. Returns `None` if this
+    /// version of Kubernetes lacks the kind.
     pub(crate) fn facts(&self, group: &str, version: &str, kind: &str) -> Option<&Facts> {
         self.kinds.get(&[group, version, kind].map(str::to_owned))
     }

@@ -10,8 +10,8 @@ use informer_codegen::__private::{Gate, Group, Kind, Version, capitalized, ident
 
 use super::data::{self, Data};
 
-/// Converts the data to groups with the names of the Rust code. The result is sorted by name,
-/// whatever the order of the data.
+/// Converts the content of `xtask/groups.json` to API groups with the names of their Rust methods
+/// and types. Groups, versions and kinds are sorted by the names of their methods.
 pub(crate) fn lower(data: &Data) -> anyhow::Result<Vec<Group>> {
     let groups = data.groups.iter().map(|other| group(other, &data.features));
     let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;

@@ -51,10 +51,8 @@ fn short(name: &str) -> String {
     short.unwrap_or(name).to_owned()
 }
 
-/// Returns a schema with only the parts that determine how values are merged. For an atomic map,
-/// these parts are only the merge extensions (`x-kubernetes-…` fields that determine how lists and
-/// maps are merged). For all other schemas, they are also the properties, the reference, and the
-/// items of keyed lists and of lists with the patch strategy `merge`.
+/// Returns a copy of a schema that has only what determines how values are merged. Leaves out, for
+/// example, descriptions.
 fn reduced(schema: &Value) -> Value {
     let mut kept = Map::new();
     let mut keep = |mark: &str| {
@@ -73,6 +71,7 @@ fn reduced(schema: &Value) -> Value {
         keep("x-kubernetes-patch-merge-key");
         kept.insert("x-kubernetes-patch-strategy".to_owned(), "merge".into());
     }
+    // Server-side apply replaces an atomic map as a whole.
     if schema["x-kubernetes-map-type"] == "atomic" {
         kept.insert("x-kubernetes-map-type".to_owned(), "atomic".into());
         return Value::Object(kept);
@@ -80,6 +79,7 @@ fn reduced(schema: &Value) -> Value {
     if let Some(name) = schema["$ref"].as_str() {
         kept.insert("$ref".to_owned(), short(name.trim_start_matches(REFERENCE)).into());
     }
+    // The items of other lists are not merged.
     if (is_keyed || merges) && schema["items"].is_object() {
         kept.insert("items".to_owned(), reduced(&schema["items"]));
     }

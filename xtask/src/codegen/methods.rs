@@ -12,8 +12,8 @@ use syn::{FnArg, ImplItem, Item, Type, Visibility};
 /// them, because the sources of a type contain only its own methods.
 const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
 
-/// Returns the names in [`OF_TRAITS`], and the names of a type's public methods, which are read
-/// from the sources of informer-factory.
+/// Returns the names of a type's public methods in the sources of informer-factory. Adds the names
+/// of methods from traits ([`OF_TRAITS`]), such as `clone`.
 pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String>> {
     let mut methods = BTreeSet::new();
     collect(&root.join("informer-factory/src"), type_name, &mut methods)?;

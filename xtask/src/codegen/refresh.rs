@@ -1,6 +1,6 @@
-//! `--refresh`: reads the facts about built-in kinds from the source code of k8s-openapi that cargo has unpacked, and
-//! from the files in Kubernetes' Go modules. Data that neither has (accessors of groups, descriptions, and the list of
-//! kinds without watches) is kept.
+//! `--refresh`: updates `xtask/groups.json` from the source code of k8s-openapi that cargo has
+//! unpacked, and from the files in Kubernetes' Go modules. Data that neither has (accessors of
+//! groups, descriptions, and the list of kinds without watches) is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::workspace;
 /// The crate with the Rust types of built-in kinds.
 const CRATE: &str = "k8s-openapi";
 
-/// The data in the sources of k8s-openapi about a type that can be listed.
+/// The group, kind and other properties of a type of k8s-openapi whose objects can be listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fact {
     group: String,
@@ -28,7 +28,7 @@ struct Fact {
 }
 
 /// Returns the data of `xtask/groups.json`, updated from the sources of k8s-openapi and of
-/// Kubernetes. If `kubernetes` is `None`, the old facts from Kubernetes are kept.
+/// Kubernetes. If `kubernetes` is `None`, the data that come from Kubernetes do not change.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -73,8 +73,9 @@ pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     Ok((folder, features.into_iter().collect()))
 }
 
-/// Returns the facts about all types that can be listed, from the Rust files in a folder and its
-/// subfolders. `root` is the folder of the Rust module `k8s_openapi`.
+/// Finds the types whose objects can be listed in the Rust files in a folder and its subfolders,
+/// and returns their groups, kinds and other properties. `root` is the folder of the Rust module
+/// `k8s_openapi`.
 fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     let context = || format!("cannot read {}", folder.display());
     let mut facts = Vec::new();
@@ -96,7 +97,8 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// Returns the facts about the Rust type in a file, or `None` if its objects cannot be listed.
+/// Returns the group, kind and other properties of the Rust type that the file `text` defines.
+/// Returns `None` if objects of this type cannot be listed.
 fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     if !text.contains("impl crate::ListableResource for ") {
         return Ok(None);
@@ -125,8 +127,9 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     }))
 }
 
-/// Assembles the data from `facts`, each with the version features that have it, and keeps those
-/// parts of `old` that the sources of k8s-openapi lack.
+/// Returns the new content of `xtask/groups.json`. `facts` has the types of k8s-openapi, each with
+/// the version features (such as `v1_36`) whose sources contain the type. What the sources lack,
+/// such as descriptions, comes from `old`.
 fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
     let mut groups: Vec<Group> = Vec::new();
     for (fact, present) in facts {
@@ -162,8 +165,8 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Replaces the facts about each kind with those of Kubernetes. If this version of Kubernetes lacks
-/// a kind, the facts about the kind are removed, except its short names.
+/// Replaces the verbs, short names and other properties of each kind by those in `kubernetes`. A
+/// kind that is not in `kubernetes` keeps its short names and loses the other properties.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {

@@ -43,7 +43,8 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Creates new credentials and writes the servers' files to `dir`.
+    /// Creates new credentials, and writes the certificates, keys and tokens that the servers of
+    /// the control plane read to files in `dir`.
     pub(crate) fn generate(dir: &Path) -> anyhow::Result<Self> {
         let ca = certificate_authority()?;
         let serving_key = KeyPair::generate().context("cannot generate the serving key")?;

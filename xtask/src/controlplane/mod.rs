@@ -84,8 +84,8 @@ impl Options {
     }
 }
 
-/// A running control plane. Dropping it stops every process and removes its data, unless an error
-/// refers to the logs among this data.
+/// A running control plane. Dropping it stops all its processes, and deletes the folder with their
+/// data and logs. The folder is kept after an error whose message refers to the logs.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Fields are dropped in this order: first the watchdog, so that it does not act, then the

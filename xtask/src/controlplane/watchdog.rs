@@ -28,7 +28,8 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the watchdog. It removes the folder `dir` if this program ends without stopping the servers.
+    /// Starts the watchdog. If this program ends without stopping the servers, the watchdog kills
+    /// them and removes the folder `dir`.
     pub(crate) fn start(dir: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new("sh");
         command

@@ -1,6 +1,7 @@
-//! `cargo xtask mutants`: plants bugs in a copy of the sources, one at a time. The simulation must find some
-//! of them. Each invariant has a bug that breaks it, and a test of the invariant that must fail with the bug.
-//! If the source text that a bug replaces has changed, the command fails.
+//! `cargo xtask mutants`: plants bugs in a copy of the sources, one at a time. With each bug, the
+//! simulation or a test of an invariant must fail. Each invariant (I1 to I12) has at least one bug
+//! that its test must find. The command also fails if the source text that a bug replaces has
+//! changed.
 
 mod table;
 

@@ -28,9 +28,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments that `cargo xtask ci` uses: most checks, without publishing.
+    /// The arguments of `cargo xtask release --check`, a step of `cargo xtask ci`.
     pub(crate) const CHECK: Self = Self { check: true, compile: false };
-    /// The arguments that `cargo xtask ci --long` uses: also compilation, without publishing.
+    /// The arguments of `cargo xtask release --check --compile`, a step of `cargo xtask ci --long`.
     pub(crate) const COMPILE: Self = Self { check: true, compile: true };
 }
 

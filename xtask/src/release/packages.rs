@@ -36,7 +36,7 @@ pub(crate) struct Package {
     /// The names of the dependencies that must be published before this crate. Development
     /// dependencies count only if they are crates of the workspace with a version.
     dependencies: Vec<String>,
-    /// Whether the package has a library, which can have documentation and an interface.
+    /// Whether the package has a library or procedural macros, and not only programs.
     pub(crate) has_library: bool,
     /// Whether the library depends on k8s-openapi or kube, directly or through another published
     /// crate of the workspace.

@@ -9,7 +9,8 @@ use super::sources::{Source, comment};
 /// The number of the invariants of this project, which are named I1 to I12.
 const COUNT: u32 = 12;
 
-/// Checks that every invariant that code cites has a test.
+/// Checks that each invariant that a comment cites, as in `I4: …`, exists and has a test with a
+/// name such as `i4_…`.
 pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut cited = BTreeMap::new();
     let mut tested = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Rules about language: phrases that a newcomer does not understand (`phrases.txt`), and names.
+//! Rules about language: forbidden phrases (`phrases.txt`), and names of functions that begin with
+//! `is_` or `has_`.
 
 use super::Finding;
 use super::sources::{Source, code};

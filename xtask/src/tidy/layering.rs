@@ -31,8 +31,8 @@ const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "inform
 /// The crates with Kubernetes' types and client. These crates take long to compile.
 const TYPES: &[&str] = &["kube-core", "kube-client", "k8s-openapi"];
 
-/// The features of a program that stores plain structs, without Kubernetes' types.
-const PLAIN: &[&str] = &["--no-default-features"];
+/// The argument of cargo that disables a crate's default features, such as `kubernetes`.
+const NO_DEFAULT_FEATURES: &[&str] = &["--no-default-features"];
 
 const LAYERS: [Layer; 9] = [
     Layer {
@@ -86,14 +86,14 @@ const LAYERS: [Layer; 9] = [
     },
     Layer {
         name: "informer-core",
-        features: PLAIN,
+        features: NO_DEFAULT_FEATURES,
         never: TYPES,
         not_directly: &[],
         because: "without the feature `kubernetes`, the core must work for plain structs",
     },
     Layer {
         name: "informer-store",
-        features: PLAIN,
+        features: NO_DEFAULT_FEATURES,
         never: TYPES,
         not_directly: &[],
         because: "without the feature `kubernetes`, the store must work for plain structs",

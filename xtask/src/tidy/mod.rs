@@ -50,8 +50,8 @@ pub(crate) struct TidyArgs {
     sample: Option<u64>,
 }
 
-/// Prints every broken rule, and fails if there is one. With `--sample`, prints a sample of texts
-/// instead.
+/// Prints every broken rule, and fails if there is one. With `--sample`, checks nothing, and prints
+/// doc comments and messages that are chosen at random.
 pub(crate) fn run(args: &TidyArgs) -> anyhow::Result<ExitCode> {
     if let Some(seed) = args.sample {
         sample::print(&Source::tracked(&workspace::root(), "*.rs")?, seed);

@@ -25,11 +25,12 @@ const MESSAGE_CALLS: [&str; 13] = [
     "eprintln!(",
 ];
 
-/// The minimum length of a message in bytes, without its placeholders, such as `{path}`. Shorter
-/// literals are names of fields and formats.
+/// The minimum length in bytes, without placeholders such as `{path}`, of a string literal that
+/// [`messages`] returns. Shorter literals are names of fields, or formats such as `{error:#}`.
 const MIN_MESSAGE: usize = 12;
 
-/// The maximum number of lines of a macro or call that are searched for its message.
+/// The maximum number of lines of a macro or call, such as `bail!(…)`, in which [`messages`] looks
+/// for a string literal.
 const MAX_LINES: usize = 12;
 
 /// The starts of the lines that begin a type, a trait or an `impl` block.
@@ -105,17 +106,10 @@ fn messages(source: &Source) -> Vec<Text> {
         if line.trim_start().starts_with("//") {
             continue;
         }
-        let max_lines = if line.trim_end().ends_with(';') { 1 } else { MAX_LINES };
-        let call: Vec<_> = std::iter::once(&line[start..])
-            .chain(
-                lines[index + 1..]
-                    .iter()
-                    .map(|(_, line)| *line)
-                    .take_while(|line| !line.trim_end().ends_with(';')),
-            )
-            .take(max_lines)
-            .collect();
-        let literals = literals(&call.join("\n"));
+        let last = lines[index..].iter().position(|(_, line)| line.trim_end().ends_with(';'));
+        let count = last.map_or(MAX_LINES, |last| MAX_LINES.min(last + 1));
+        let call: Vec<_> = lines[index..].iter().take(count).map(|(_, line)| *line).collect();
+        let literals = literals(&call.join("\n")[start..]);
         if let Some(text) = literals.into_iter().find(|literal| constant_bytes(literal) >= MIN_MESSAGE) {
             texts.push(Text { place: format!("{}:{number}", source.path.display()), text });
         }

@@ -82,9 +82,8 @@ pub(super) async fn refresh_watch_cache(
     Ok(())
 }
 
-/// Returns the source from which the objects are listed: a metadata-only source if the informer's
-/// source offers one, otherwise the informer's source. Also returns the [`Ingest`] for the object
-/// type of this source. [`Ingest::meta`] returns the metadata of a listed object.
+/// Returns a source that lists the server's objects, and an [`Ingest`] that reads the metadata of
+/// these objects. The source lists only metadata if the informer's source supports that.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),

@@ -9,40 +9,41 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The minimum number of names that are kept: those of the namespaces that were removed last. Older
-/// names are dropped, because each name takes about a hundred bytes, and a program can add and
-/// remove namespaces for years.
+/// [`ReleasedNames`] keeps the names of at least this many removed namespaces: the last ones. At
+/// twice this number, it drops older names, to limit the memory.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
 /// The names of the namespaces that were removed from an informer and not added again.
 #[derive(Default)]
 pub(super) struct ReleasedNames {
     names: BTreeMap<Arc<str>, Released>,
-    /// The sequence number of the next removal.
-    next: u64,
+    /// The number of removals so far. The next removed namespace gets it as its `number`.
+    removals: u64,
 }
 
+/// A namespace that was removed from the informer and not added again.
 struct Released {
-    /// The sequence number of the removal.
+    /// The position of the namespace in the order of removals. A namespace that was removed later
+    /// has a higher number.
     number: u64,
-    /// Set when the namespace is added again; `None` if no caller waits for this.
+    /// Lets callers wait until the namespace is added again; `None` before the first such caller.
     watched_again: Option<Completion>,
 }
 
 impl ReleasedNames {
     pub(super) fn insert(&mut self, name: Arc<str>) {
-        self.names.insert(name, Released { number: self.next, watched_again: None });
-        self.next += 1;
+        self.names.insert(name, Released { number: self.removals, watched_again: None });
+        self.removals += 1;
         if self.names.len() as u64 >= 2 * MIN_KEPT_NAMES {
-            let oldest = self.next - MIN_KEPT_NAMES;
+            let oldest = self.removals - MIN_KEPT_NAMES;
             // A namespace with a waiter is kept until it is added again.
             self.names.retain(|_, released| released.number >= oldest || released.watched_again.is_some());
         }
     }
 
-    /// Removes the name of a namespace, because the namespace is added again. Returns the
-    /// [`Completion`] that [`watched_again`](Self::watched_again) has returned for the namespace,
-    /// and the caller must set it. Returns `None` if `watched_again` was not called for it.
+    /// Removes the name of a namespace, because the namespace is added again. If this method
+    /// returns a completion, the caller must call [`Completion::set`], which wakes the tasks that
+    /// wait until the namespace is added again.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.watched_again
     }
@@ -53,8 +54,8 @@ impl ReleasedNames {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns the completions that [`watched_again`](Self::watched_again) has returned for
-    /// namespaces that have not been added again.
+    /// Returns the completions with which tasks wait until removed namespaces are added again. If
+    /// that will never happen, the caller can cancel them.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -49,8 +49,8 @@ impl<K: Send + Sync + 'static> Joining<K> {
     }
 }
 
-/// Waits until the server has refused all requests during [`MIN_REFUSAL`], and returns the health
-/// at that time. Never returns if the reflector ends first.
+/// Waits until the server has refused (403) all requests of a reflector during [`MIN_REFUSAL`], and
+/// returns the health at that time. If the reflector ends first, the future never completes.
 async fn wait_for_refusal(mut status: ReflectorStatus) -> Health {
     let mut since = None;
     loop {
@@ -81,8 +81,8 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// Fixes which namespaces belong to the informer's initial list: those that are watched now.
-    /// Call this before [`run`](Self::run).
+    /// Declares that the informer's initial list covers the namespaces that are watched now, and no
+    /// namespaces that are added later. Call this method before [`run`](Self::run).
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }

@@ -3,9 +3,10 @@
 //!
 //! `messages.rs` is generated from the table of [`kube_messages`] and the types of k8s-openapi. The
 //! decoders read only messages in the form that servers usually write. They return `None` for any
-//! other message: for example, if a value is invalid, if the elements of a list are not next to each
-//! other, or if a field has content but is missing from the type in some version of Kubernetes. Such
-//! an object is then decoded with a tape, which also gives the error of an invalid object.
+//! other message: for example, if a value is invalid, if the elements of a list are not next to
+//! each other, or if a field has content, but not every Kubernetes version of k8s-openapi has this
+//! field. Such an object is then decoded with a tape, which also gives the error of an invalid
+//! object.
 
 mod messages;
 
@@ -46,8 +47,8 @@ struct Occurrence<'r, 'b> {
 
 /// A Rust type that is encoded as a message in protobuf.
 trait Message: Default {
-    /// Stores the content of a protobuf field in this value. Returns `None` if the content is
-    /// invalid, or not in the form that servers usually write.
+    /// Reads a protobuf field of the message into the Rust field for it. Returns `None` if this is
+    /// not possible. The whole object is then decoded in two steps (see [`Direct::read`]).
     fn field(&mut self, field: Occurrence<'_, '_>) -> Option<()>;
 }
 
@@ -59,7 +60,8 @@ trait Value: Sized {
     /// Returns `None` if the content is invalid.
     fn read(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Returns whether this content of an optional field means that the field is absent.
+    /// Returns whether an optional field with this content counts as not set. Go also writes fields
+    /// that are not set, with the content zero.
     fn is_absent(content: Content<'_>) -> bool {
         is_zero(content)
     }
@@ -68,9 +70,8 @@ trait Value: Sized {
 /// A field of a Rust struct, with one [`Value`]. The type of the field is the type of the value, or
 /// an `Option` of it.
 trait SingleField {
-    /// Sets the Rust field to the content of a protobuf field, unless the content means that the
-    /// field is absent ([`Value::is_absent`]). Go also writes fields that are not set, with the
-    /// content zero. Returns `None` if the content is invalid.
+    /// Sets the Rust field to the content of a protobuf field. Does nothing if the protobuf field
+    /// counts as not set ([`Value::is_absent`]). Returns `None` if the content is invalid.
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
     /// Sets the Rust field to the content of a protobuf field, even if the content is zero. Returns
@@ -114,8 +115,9 @@ fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<(
     Some(())
 }
 
-/// Calls `read` with each field of an inner message. In JSON, these fields are among the fields of
-/// the outer message. Returns `None` in the same cases as [`each_field`].
+/// Calls `read` with each field of the inner message in `field`. The Rust type of the outer message
+/// has these fields itself, without an inner struct. Returns `None` if `field` contains no message,
+/// or in the cases of [`each_field`].
 fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let Content::Bytes(bytes) = field.content else { return None };
     each_field(bytes, read)
@@ -162,7 +164,7 @@ fn map<V: Value>(
 }
 
 /// Skips a field that the generated decoder does not read: for example, a field that the Rust type
-/// lacks in some version of Kubernetes. Returns `None` if the field has content: a number other
+/// lacks in some version of Kubernetes. Returns `None` if this would lose content: a number other
 /// than zero, or at least one byte.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())

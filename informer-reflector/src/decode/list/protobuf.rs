@@ -16,7 +16,7 @@ use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
 impl<K> ListDecoder<K> {
-    /// Decodes all complete fields of a protobuf body, and returns the items among them.
+    /// Decodes the items and other fields that are complete in a protobuf body. Returns the items.
     pub(super) fn decode_protobuf(&mut self, body: &[u8]) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         if self.state == State::Start {

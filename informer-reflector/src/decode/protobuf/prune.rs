@@ -7,7 +7,8 @@ use crate::decode::prune_paths::{self, Level};
 /// Returns the bytes of a message without the pruned fields.
 ///
 /// # Errors
-/// If the message, or a message from which fields are pruned, is malformed.
+/// If `bytes` is not a valid message. Messages inside it are checked only if they can contain
+/// pruned fields.
 pub(in crate::decode) fn prune(
     message: &Message,
     bytes: &[u8],

@@ -1,5 +1,4 @@
-//! Checks the values of protobuf fields, and writes them to the tape, the list of an object's
-//! tokens.
+//! Reads the values of protobuf fields, such as texts and times, and checks them.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -15,10 +14,12 @@ use crate::decode::tape::Token;
 /// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// Each function rejects the object if the bytes are not a valid value of the field's type.
+/// The functions that read a value, one for each type, such as text or time. If `WRITES` is `true`,
+/// they append the value to `self.tape`, the flat list of the object's values; otherwise they only
+/// check the value. An invalid value makes the whole object undecodable.
 impl<const WRITES: bool> Object<WRITES> {
-    /// Handles a value that can't be read: marks the whole object as rejected because of this
-    /// problem. Also writes `null`, because each field on the tape needs a value.
+    /// Handles an invalid value: marks the whole object as undecodable because of `problem`, and
+    /// reads the value as `null`.
     pub(super) fn reject(&mut self, problem: &str) {
         self.tape.reject(problem);
         self.push(Token::Null);

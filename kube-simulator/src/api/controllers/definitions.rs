@@ -3,7 +3,6 @@
 //! resource until no object is left. A resource keeps its objects while none of its versions is
 //! served.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,7 +11,7 @@ use crate::api::Api;
 use crate::api::catalogue::Served;
 use crate::api::custom::{self, Definition};
 use crate::api::writes::{self, Outcome, Propagation};
-use crate::storage::{Object, Table};
+use crate::storage::{Backup, Object, Table};
 
 /// Reacts to a write to a custom resource definition: serves its resource, or deletes the objects
 /// of the resource while the definition is being deleted, or stops serving the resource after the
@@ -45,18 +44,18 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
 }
 
 /// Serves the resources of the custom resource definitions in a backup, and stops serving the
-/// resources of all other definitions. `None` means that the backup contains no definitions.
-pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>>) {
+/// resources of all other definitions.
+pub(crate) fn restore(api: &Api, backup: &Backup) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;
     };
+    let restored = backup.objects_of(&definitions.table.kind);
     let read = |object: &Arc<Object>| Definition::read(&Value::Object(object.decode())).ok();
     let now = definitions.table.snapshot().0;
-    let stays = |object: &&Arc<Object>| restored.is_some_and(|restored| restored.contains_key(&object.key));
-    for definition in now.iter().filter(|object| !stays(object)).filter_map(read) {
+    for definition in now.iter().filter(|object| !restored.contains_key(&object.key)).filter_map(read) {
         stop_serving(api, &definition);
     }
-    for definition in restored.into_iter().flat_map(BTreeMap::values).filter_map(read) {
+    for definition in restored.values().filter_map(read) {
         serve(api, &definition);
     }
 }

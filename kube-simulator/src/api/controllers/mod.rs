@@ -43,8 +43,8 @@ fn writer<'a>(api: &'a Api, served: &'a Served, object: &'a Object) -> Writer<'a
     Writer { api, served, namespace: object.namespace(), options: WriteOptions::default() }
 }
 
-/// Deletes an object unless it is already being deleted. Errors are ignored, because a concurrent
-/// delete has the same effect.
+/// Deletes an object unless it is already being deleted. Ignores the only possible error: that the
+/// object no longer exists.
 fn delete(api: &Api, served: &Served, object: &Object, policy: Propagation) {
     if !object.terminating {
         let options = DeleteOptions::propagating(policy);

@@ -24,7 +24,8 @@ pub(super) struct ContinueToken {
 }
 
 impl ContinueToken {
-    /// Creates the token that continues after a storage key, in the state of the previous page.
+    /// Creates the token for a page that begins after `last_key`, with the objects at
+    /// `resource_version`. `cached` is true if the list is read from the watch cache.
     pub(super) fn after(cached: bool, filter: &Filter, last_key: &str, resource_version: u64) -> Self {
         // Appending a zero byte gives the smallest key that is greater than the last key.
         let start = format!("{}\0", relative(cached, filter, last_key));
@@ -32,7 +33,8 @@ impl ContinueToken {
         Self { v: VERSION.to_owned(), resource_version, start }
     }
 
-    /// Creates the token that continues from a storage key, in the latest state.
+    /// Creates the token for a page that begins at `key`, with the latest objects. The list is then
+    /// inconsistent, because its earlier pages contain older objects.
     pub(super) fn inconsistent(cached: bool, filter: &Filter, key: &str) -> Self {
         Self { v: VERSION.to_owned(), resource_version: -1, start: relative(cached, filter, key) }
     }

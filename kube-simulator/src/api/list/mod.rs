@@ -1,4 +1,5 @@
-//! LIST: selects the state, splits it into pages, and creates the continue tokens.
+//! LIST: determines at which resource version a list reads the objects, splits the list into pages,
+//! and creates the continue tokens.
 
 mod continue_token;
 mod options;
@@ -18,13 +19,15 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
     the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
     were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// How the server answers a list of the newest state if the watch cache does not reach that state
-/// in time.
+/// What the server does with a list of the newest state if the watch cache is still too old after 3
+/// seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
-    /// The list is read from etcd.
+    /// If the watch cache does not reach the newest state in time, the server reads the list from
+    /// etcd.
     FromStorage,
-    /// The server answers with 429 `TooManyRequests`.
+    /// If the watch cache does not reach the newest state in time, the server refuses the list with
+    /// 429 `TooManyRequests`.
     Refused,
 }
 
@@ -40,7 +43,8 @@ pub(crate) struct List {
     pub(crate) remaining: Option<usize>,
 }
 
-/// What to read for a page: the state of the table, the first storage key, and the limit.
+/// What to read for a page: the resource version at which the list reads all objects, the first
+/// storage key, and the maximum number of objects.
 struct Start {
     at: At,
     /// The first storage key to consider.
@@ -53,7 +57,7 @@ struct Start {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) table: &'a Table,
-    /// The resource version that the server has reached.
+    /// The newest resource version that the API server has received from the storage.
     pub(crate) revision: &'a Revision,
     pub(crate) late: LateLists,
 }
@@ -88,8 +92,9 @@ pub(crate) async fn list(
     })
 }
 
-/// Returns whether the watch cache serves a list. If the cache is not ready, etcd serves continued
-/// lists, lists at an exact version, and lists with a limit and no selectors; other lists fail.
+/// Returns whether the watch cache serves a list; `false` means etcd. While the cache is not ready,
+/// etcd serves continued lists, lists at an exact version, and lists with a limit and no selectors.
+/// For all other lists, this function then returns an error.
 fn comes_from_cache(
     kind: &ResourceKind,
     revision: &Revision,
@@ -159,9 +164,9 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Selects where a list reads the newest state. A list that is not `cached` reads etcd. Other lists
-/// read the watch cache, if it reaches that state in time. If it does not, `source.late` decides:
-/// the list reads etcd, or fails with 429.
+/// Returns where a list reads the newest state. A list that is not `cached` reads etcd. For other
+/// lists, waits up to 3 seconds until the watch cache has reached etcd's newest version. If the
+/// cache is still too old, `source.late` decides: the list reads etcd, or fails with 429.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {
@@ -174,8 +179,8 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Waits until the watch cache reaches a resource version. For a list that is not `cached`, returns
-/// an error for a future version at once, because etcd never lags.
+/// Returns an error if the watch cache does not reach a resource version within 3 seconds. A list
+/// that is not `cached` reads etcd, which never lags: a future version is then an error at once.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)

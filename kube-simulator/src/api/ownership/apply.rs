@@ -11,10 +11,12 @@ use super::managers::{self, Entry, Manager};
 use super::merge::{is_key, merge, remove_all};
 use crate::kinds::ResourceKind;
 
-/// Maximum total length of the conflicts in an answer, in bytes. A real server lists all conflicts.
+/// Maximum total length of the conflicts that one error message describes, in bytes. A real server
+/// describes all conflicts.
 const MAX_CONFLICTS: usize = 256 * 1024;
 
-/// Maximum number of duplicate elements in an answer. A real server lists all of them.
+/// Maximum number of errors about duplicate list elements in an applied configuration. A real
+/// server reports all of these errors.
 const MAX_DUPLICATES: usize = 100;
 
 /// A field of the applied configuration that another manager owns and has set to another value.
@@ -26,12 +28,13 @@ pub(crate) struct Conflict {
     pub(crate) field: String,
 }
 
-/// Applies a configuration to an object, and returns the result. `before` is the object before the
-/// apply. If the object does not exist yet, the caller creates `before` from the configuration.
+/// Applies a configuration to an object, and returns the result. `before` is the stored object; for
+/// a new object, it is the configuration with the server's own values.
 ///
 /// Fields that the manager applied earlier, but not now, are removed unless they have other owners.
-/// Fields that another manager owns and has set to another value are conflicts. With `force`, the
-/// applying manager becomes the owner of these fields, and the other managers lose them.
+/// Fields that another manager owns and has set to another value are conflicts. Without `force`,
+/// the conflicts are returned as the error. With `force`, the applying manager becomes the owner of
+/// these fields, and the other managers lose them.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,

@@ -133,9 +133,9 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 /// Records the write that changed `before` into `after`: the manager becomes the only owner of the
 /// changed fields.
 ///
-/// If the client sends `managedFields` that differ from the stored entries, the sent entries
-/// replace the stored entries; a list with one empty entry removes all stored entries. If the
-/// client sends no `managedFields`, the stored entries remain.
+/// For the other fields, the owners are those in the `managedFields` that the client sent, or the
+/// stored owners if the client sent none. If the client sent a list with one empty entry, all
+/// owners are removed, and the write is not recorded.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if managed_fields(after) == Some(&[json!({})]) {
         write(after, &[]);

@@ -1,10 +1,10 @@
 //! `managedFields`, which records the owners of fields, and server-side apply, which uses these
 //! owners.
 //!
-//! This is a subset of structured-merge-diff. Leaves have owners: scalars, empty lists and maps, and
-//! atomic lists and maps. Elements of sets and keyed lists (see [`ListKind`]) have owners, too. The
-//! owner of a non-empty map is not recorded, and fields are not converted between the versions of a
-//! resource.
+//! This is a subset of structured-merge-diff. Scalars, empty lists, empty maps, atomic lists and
+//! atomic maps have owners, and so do the elements of sets and keyed lists (see [`ListKind`]). For
+//! all other maps, only the owners of their fields are recorded. Fields are not converted between
+//! the versions of a resource.
 
 mod apply;
 mod leaves;

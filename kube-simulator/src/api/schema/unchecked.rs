@@ -61,7 +61,8 @@ struct Fields {
     count: usize,
 }
 
-/// Describes the unchecked rules that apply to an object, one line per keyword.
+/// Returns one warning for each keyword of the schema that applies to the object, but that the
+/// simulator never checks.
 pub(crate) fn unchecked(schema: &Value, object: &Value) -> Vec<String> {
     let mut found = BTreeMap::new();
     walk(schema, object, &Place::Root, &mut found);

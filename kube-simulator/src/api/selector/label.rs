@@ -21,7 +21,7 @@ pub(super) enum Test {
     Exists,
     Missing,
     In(Vec<String>),
-    /// Also matches objects without the label.
+    /// Matches objects whose label has none of these values, and objects without the label.
     NotIn(Vec<String>),
     /// Matches label values that are integers greater than this number.
     GreaterThan(i64),

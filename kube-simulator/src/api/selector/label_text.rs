@@ -153,7 +153,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Parses the values in parentheses. A comma without a value on one side adds an empty value.
+    /// Parses the values in parentheses. A missing value is empty: `(a,)` contains `a` and an empty
+    /// value, and `()` contains one empty value. Errors contain `label`.
     fn set(&mut self, label: &str) -> Result<Vec<String>, String> {
         let open = self.take();
         if !open.is_sign("(") {

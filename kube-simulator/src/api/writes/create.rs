@@ -20,7 +20,8 @@ const MAX_GENERATED_NAME: usize = 63;
 /// Maximum number of generated names that are tried until one is free.
 const MAX_NAME_ATTEMPTS: usize = 8;
 
-/// The source of a write.
+/// Who creates an object: a client, some of whose values the server replaces, or a test, whose
+/// values are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteSource {
     /// A client that sends an HTTP request. The server ignores the UID and the creation time in the
@@ -124,8 +125,8 @@ pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -
 
 /// Completes the body of a new object, whose type and name have been checked. If a client sent the
 /// body, removes fields that only the server sets, and adds the server's values and the schema's
-/// defaults. If a test passed the body to a method of the simulator, adds only missing values such
-/// as the UID.
+/// defaults. If a test passed the body to a method of the simulator, adds only the UID, the
+/// creation time and the generation, if they are missing.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,

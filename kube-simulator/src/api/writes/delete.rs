@@ -240,9 +240,10 @@ fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
 struct Ending {
     /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,
-    /// The grace period, counted from the first delete.
+    /// The new `deletionGracePeriodSeconds`, counted from the first delete request for the object.
     seconds: i64,
-    /// Whether the object remains until another component, such as a kubelet, removes it.
+    /// Whether the grace period blocks the removal until another component, such as a kubelet,
+    /// removes the object. If `false`, something else, such as a finalizer, can still block it.
     waits: bool,
     /// Whether the deletion timestamp is stored in a separate write before the removal, even if
     /// nothing blocks the removal. Watches then receive `MODIFIED` and `DELETED`.
@@ -256,7 +257,7 @@ impl Ending {
     ///
     /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
-        let wanted = options.grace_period_seconds.map(positive);
+        let wanted = options.grace_period_seconds.map(non_negative);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {
             let seconds = grace(writer, body, wanted);
             let marks_first = ends_gracefully(writer);
@@ -284,8 +285,8 @@ impl Ending {
     }
 }
 
-/// Replaces a negative number of seconds with 1.
-fn positive(seconds: i64) -> i64 {
+/// Returns a grace period in seconds. A negative period counts as 1 second, as on the real server.
+fn non_negative(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
@@ -301,9 +302,9 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds: `wanted`, or if it is `None`, the period in the pod's spec
-/// (default: 30). Returns 0 for all objects except scheduled pods that have not finished, and for
-/// all objects if `SimulatorBuilder::graceful_pod_deletion` is not set.
+/// Returns the grace period in seconds. It is 0 except for a scheduled pod that has not finished, if
+/// `SimulatorBuilder::graceful_pod_deletion` is set. For such a pod it is `wanted`, or the period in
+/// the pod's spec (default: 30).
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =
@@ -314,7 +315,7 @@ fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
         return 0;
     }
     let usual = || spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")?.as_i64()).unwrap_or(30);
-    positive(wanted.unwrap_or_else(usual))
+    non_negative(wanted.unwrap_or_else(usual))
 }
 
 fn mark(kind: &ResourceKind, body: &mut Body, ending: &Ending) {

@@ -12,8 +12,9 @@ use crate::api::status::{self, Refusal};
 /// deeper than the fields that it describes.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// Maximum nesting of `metadata.managedFields`, in levels. The managed fields that the server
-/// computes for an object within [`MAX_DEPTH`] stay below this limit. A client can send others.
+/// Maximum nesting of `metadata.managedFields`, in levels. Deeper `managedFields` are refused. Only
+/// clients send them: those that the server computes for an object within [`MAX_DEPTH`] are less
+/// deep.
 const MAX_MANAGED_DEPTH: usize = 120;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.

@@ -144,7 +144,8 @@ impl Writer<'_> {
         self.served.kind.key(self.namespace, name)
     }
 
-    /// Runs the controllers after a successful write, unless the write is a dry run.
+    /// Runs the simulated controllers, such as the garbage collector, after a successful write,
+    /// unless the write is a dry run. Returns `outcome` unchanged.
     fn run_controllers(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
         let outcome = outcome?;
         if !self.options.dry_run {

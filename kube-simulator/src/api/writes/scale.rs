@@ -32,7 +32,7 @@ pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     get_from(kind, &object)
 }
 
-/// Returns the `Scale` of one version of an object.
+/// Converts an object to its `Scale`, without reading the storage.
 pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Refusal> {
     Ok(show(paths(kind)?, &Value::Object(object.decode())))
 }

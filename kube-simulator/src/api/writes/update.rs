@@ -1,4 +1,4 @@
-//! Replaces objects, as a whole or in part.
+//! Replaces a stored object, or a part of it such as the status.
 
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ pub(crate) enum Part {
     Main,
     /// The status; for most built-in kinds, labels and annotations too.
     Status,
-    /// The number of replicas, through `/scale`. As with [`Main`](Self::Main), the status does not
-    /// change.
+    /// Only the number of replicas, through `/scale`.
     Scale,
-    /// The finalizers in the spec of a namespace, which clients can change only through
-    /// `/finalize`. Such a write also changes all other fields except the status.
+    /// Everything except the status, through `/finalize` of a namespace. Clients can change the
+    /// finalizers in the namespace's spec only in this way.
     Finalizers,
-    /// Everything. Only the server itself writes this part.
+    /// Everything, including the status, in a write that the server itself makes. A client's PUT of
+    /// an object writes [`Main`](Self::Main).
     Whole,
 }
 
@@ -96,7 +96,8 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
     })
 }
 
-/// Returns whether an object is being deleted and nothing blocks its removal.
+/// Returns whether a write to `part` also removes the object. This is so if the object is being
+/// deleted and nothing, such as a finalizer or a grace period, blocks its removal.
 fn is_removed_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
@@ -130,12 +131,14 @@ fn keep_identity(old: &Object, body: &mut Body) {
 pub(super) struct Change {
     pub(super) after: Body,
     pub(super) part: Part,
-    /// Whether `after` already has its final `managedFields`.
+    /// Whether the `managedFields` of the new version `after` are final. If `false`, [`replace`]
+    /// computes them.
     pub(super) owners_settled: bool,
 }
 
 impl Change {
-    /// Creates a change for which the writer's manager becomes the owner of the changed fields.
+    /// Creates a change for [`replace`], which makes the field manager of the write the owner of
+    /// the changed fields.
     pub(super) fn new(after: Body, part: Part) -> Self {
         Self { after, part, owners_settled: false }
     }
@@ -202,8 +205,8 @@ pub(super) fn replace(
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
 }
 
-/// Returns an error if a write sets the deletion timestamp, or adds finalizers to an object that is
-/// being deleted. For such an object, another deletion timestamp is not an error, but ignored.
+/// Returns an error if a write sets the deletion timestamp of an object that is not being deleted,
+/// or adds finalizers to an object that is being deleted.
 fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
     let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
     let marked = metadata_str(before, "deletionTimestamp");
@@ -292,9 +295,9 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation, if the kind has one, when a field outside the metadata has changed.
-/// For some kinds, changes of certain metadata fields count, too. Changes of `status` count only
-/// for custom resources without the subresource `/status`.
+/// Increments the generation if a field outside the metadata has changed, or, for some kinds, a
+/// certain metadata field. A change of `status` counts only for custom resources without the
+/// subresource `/status`. Does nothing for kinds without a generation, and for writes to `/status`.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;

@@ -84,8 +84,9 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the discovery field `responseKind` for a resource or for one of its subresources. If the
-/// resource is built in and has this group and version, both are empty, as on a real server.
+/// Returns the discovery field `responseKind` for a resource or for one of its subresources. If a
+/// built-in resource itself has this group and version, the field's group and version are empty, as
+/// on a real server.
 fn response_kind(resource: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = resource.is_built_in() && group == resource.group && version == resource.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

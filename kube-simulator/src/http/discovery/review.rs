@@ -14,7 +14,7 @@ pub(crate) struct Review {
     grant: fn() -> Value,
 }
 
-/// All kinds of reviews.
+/// All kinds of reviews that the simulator answers, such as `TokenReview`.
 pub(super) const ALL: &[Review] = &[
     Review {
         group: "authentication.k8s.io",

@@ -242,7 +242,8 @@ fn append_metadata(buffer: &mut BytesMut, object: &Object) {
 }
 
 /// Returns the JSON that follows the metadata in a bookmark's object: Go's zero values of `spec`
-/// and `status`, without some nested fields. Empty for custom resources and kinds without a status.
+/// and `status`. It is empty for custom resources. As a simplification, some nested fields are left
+/// out, and the JSON is also empty for kinds without a status.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

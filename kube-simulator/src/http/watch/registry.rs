@@ -27,14 +27,14 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// The time at which a stream ends if it is opened now; `None` unless a shutdown that ends all
-    /// watches is in progress.
+    /// During a shutdown that ends all watches: the time at which newly opened streams end. `None`
+    /// at other times.
     end: Option<Instant>,
 }
 
-/// The settings of bookmarks for all watches. An open watch reads them when its next bookmark is
-/// due. Then `lost` determines whether that bookmark is sent, and the other fields determine the
-/// time until the following bookmark.
+/// The settings of periodic bookmarks for all watches. An open watch reads them only when a
+/// bookmark is due. A change of the interval therefore does not affect the bookmark that is already
+/// scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks, unless they are delayed.
@@ -138,8 +138,9 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Ends a shutdown: streams that are opened from now on have no end time. Also resets the
-    /// counts of streams that ended because clients read too slowly. A restart calls this method.
+    /// Resets this registry when the server restarts. An earlier [`end_all`](Self::end_all) no
+    /// longer ends newly opened streams, and the counts in [`terminated`](Self::terminated) are
+    /// zero again.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();
@@ -163,7 +164,7 @@ impl WatchRegistry {
 }
 
 impl Registration {
-    /// Returns the current settings of bookmarks.
+    /// Returns the current settings of periodic bookmarks, which tests can change.
     pub(super) fn bookmarks(&self) -> BookmarkRule {
         self.registry.bookmarks()
     }

@@ -29,12 +29,12 @@ pub enum StreamingLists {
     /// Like a current server, sends the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// Like an older server, sends the objects, and one second later the bookmark that ends the
-    /// initial list. Events of that second come before the bookmark.
+    /// Like an older server, sends the objects, waits one second, and then sends the bookmark that
+    /// ends the initial list. Events that occur in this second are sent before the bookmark.
     ServedLate,
-    /// Like a server without the feature gate `WatchList`, answers 422 `Invalid`. A watch without a
-    /// resource version still begins with the current objects, but no bookmark follows these
-    /// objects.
+    /// Like a server without the feature gate `WatchList`, refuses watches with `sendInitialEvents`
+    /// with 422 `Invalid`. Other watches without a resource version still begin with the current
+    /// objects, but no bookmark follows these objects.
     Refused,
     /// Like some aggregated API servers, ignores `sendInitialEvents`, so the bookmark that ends the
     /// initial list never arrives.
@@ -59,8 +59,8 @@ impl StreamingLists {
 pub(crate) enum SlowWatches {
     /// The watch ends if more than this number of events is pending.
     Counted(u64),
-    /// The rule of a real server: the watches of a resource share a time budget, and a watch ends
-    /// if it is slow when the budget is used up.
+    /// The rule of a real server: the server waits for watches whose buffers are full, within a
+    /// time budget per resource. When the budget is used up, the slow watch ends.
     Timed,
 }
 
@@ -153,9 +153,9 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// Returns the maximum number of events that a server buffers for one watch of a kind. For kinds
-/// whose watches are indexed by a field, the number is small for watches that select one value of
-/// the field, and large for all other watches.
+/// Returns the maximum number of events that a server buffers for one watch of a kind. If the
+/// kind's watches are indexed by a field, the number is small for watches that select one value of
+/// the field, and large for the kind's other watches.
 fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,
@@ -167,17 +167,17 @@ fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
 impl Opening {
     fn slow_watch_limit(&self) -> SlowWatchLimit {
         match self.rules.slow_watches {
-            SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
+            SlowWatches::Counted(capacity) => SlowWatchLimit { capacity, is_timed: false },
             // A lagging replica that catches up sends a burst of events, which must not end
             // watches. For kinds that are not cached, etcd serves the watches: it does not end
             // slow watches, but waits for them.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
-                SlowWatchLimit { room: u64::MAX, is_timed: false }
+                SlowWatchLimit { capacity: u64::MAX, is_timed: false }
             }
             SlowWatches::Timed => {
                 let channel_size = self.table.channel_size(max_buffered(&self.table.kind, &self.filter));
                 // The real server has two channels: one before the encoder and one after it.
-                SlowWatchLimit { room: 2 * channel_size, is_timed: true }
+                SlowWatchLimit { capacity: 2 * channel_size, is_timed: true }
             }
         }
     }

@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// for that check, as a multiple of [`TICK`].
 const MAX_TICK_DELAY: f64 = 1.25;
 
-/// Maximum distance of a deadline from now. A much later deadline would overflow the clock.
+/// Maximum time from now to a deadline. A longer time could overflow the clock, so it is shortened.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Returns the time that is `wait` from now, or a year from now if `wait` is longer than a year.
@@ -44,10 +44,10 @@ pub(super) fn deadline_after(wait: Duration) -> Instant {
 #[derive(Debug)]
 pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
-    /// The resource version that the server has reached.
+    /// The newest resource version that the API server of this watch has received from the storage.
     pub(super) revision: Revision,
-    /// Notifies a watch of a lagging replica after each write and each change of the lag, because
-    /// the replica can then have more events. `None` for other watches.
+    /// For an API server that can lag behind the storage: notifies this watch when the server may
+    /// have received new events. `None` for other servers, because `changes` reports each write.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -67,10 +67,10 @@ pub(super) struct WatchStream {
     pub(super) pending: VecDeque<Arc<Event>>,
     /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Injections (bytes, errors and ends from a test) that wait until all events before them are
-    /// sent.
+    /// Bytes, errors and ends of the stream that a test injects. Each waits until all events up to
+    /// its resource version ([`PlacedInjection::after`]) are sent.
     pub(super) inbox: VecDeque<PlacedInjection>,
-    /// Injections that replace the next events, in order.
+    /// Injected data that replaces events: the first entry replaces the next event that is sent.
     pub(super) substitutes: VecDeque<WatchInjection>,
     pub(super) ended: Option<Ending>,
     pub(super) registration: Registration,
@@ -113,8 +113,8 @@ impl Bookmarks {
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
     /// sooner. The time is shifted at random by about a second, because a real server checks for
-    /// due bookmarks only once per second. The wait for the bookmark is at least `min_wait`; an
-    /// interval shorter than a minute reduces this minimum.
+    /// due bookmarks only once per second. In any case, the bookmark is at least `min_wait` from
+    /// now, or a 60th of the interval if that is shorter.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
@@ -310,8 +310,8 @@ impl WatchStream {
     }
 
     /// Handles the injections that a test has placed before the event with this resource version.
-    /// Sends each injection, unless it replaces an event: then moves it to `substitutes`, so that
-    /// it replaces the next event that is sent.
+    /// Sends injections that replace no event. Moves the others to `substitutes`, which replace the
+    /// next events that are sent.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
@@ -381,8 +381,8 @@ impl WatchStream {
     }
 }
 
-/// Waits for a notification of `progress`. Never returns if `progress` is `None`: then no lagging
-/// replica serves the watch.
+/// Waits for the next notification of [`WatchStream::progress`]. Without a listener, never returns,
+/// so that `select!` waits for its other branches.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.notified().await,

@@ -9,12 +9,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{Cluster, PodRef, node, pod};
 use crate::simulator::Error;
 
-/// The time between two bursts of changes.
+/// The interval at which the churn makes the changes that have become due.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The maximum size of a burst: the number of changes that become due in this time, but at least
-/// one change.
-const MAX_BURST: Duration = Duration::from_millis(100);
+/// After a delay, the churn makes only as many missed changes as become due in this time, and never
+/// makes the others.
+const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,11 +90,12 @@ impl Churn {
                 () = &mut stop => return Ok(self),
                 _ = ticks.tick() => {}
             }
-            // A busy machine misses ticks. Later bursts make up for the missed ticks, but their
-            // size is limited, so that they do not block the runtime.
+            // A busy machine misses ticks. The next tick makes up for missed changes, but their
+            // number is limited, so that they do not block the runtime. The limit is at least one
+            // change, because lower limits would stop the churn.
             let passed = std::mem::replace(&mut last, Instant::now()).elapsed();
-            due =
-                (due + self.rate * passed.as_secs_f64()).min((self.rate * MAX_BURST.as_secs_f64()).max(1.0));
+            let most = (self.rate * MAX_CATCH_UP.as_secs_f64()).max(1.0);
+            due = (due + self.rate * passed.as_secs_f64()).min(most);
             while due >= 1.0 {
                 due -= 1.0;
                 self.step()?;

@@ -15,7 +15,8 @@ pub(super) struct Pod {
 }
 
 impl Pod {
-    /// Creates a pending pod from its workload's template.
+    /// Creates a pending pod, with a random UID, from the template of the workload with the index
+    /// `workload`.
     pub(super) fn new(template: Value, name: &str, workload: usize, draw: &mut Draw) -> Self {
         let mut object = template;
         object["metadata"]["name"] = name.into();

@@ -24,7 +24,8 @@ pub(super) struct Workload {
     created: String,
     /// The common part of all pods of the workload.
     template: Value,
-    /// The number of pods, which is also the ordinal of the next pod of a stateful set.
+    /// The number of pods that [`new_pod`](Self::new_pod) has created, without replacements of
+    /// deleted pods. Also the ordinal of a stateful set's next new pod.
     pods: usize,
 }
 

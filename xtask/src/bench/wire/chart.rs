@@ -1,4 +1,5 @@
-//! Charts as SVG: bars, and lines over the number of objects.
+//! Draws charts as SVG images: bar charts, and line charts whose horizontal axis is the number of
+//! objects.
 
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ const LABELS: f64 = 280.0;
 /// The colors in charts for the clients with our informers.
 const OURS: [&str; 6] = ["#1f6feb", "#54aeff", "#0a3069", "#0969da", "#80ccff", "#218bff"];
 
-/// The colors in charts for all other clients, such as client-go.
+/// The colors in charts for the clients without our informers, such as client-go.
 const OTHERS: [&str; 5] = ["#bc4c00", "#fb8f44", "#762d0a", "#d4a72c", "#1a7f37"];
 
 /// Returns the color of each client in charts. A client whose name begins with `ours` has a color
@@ -42,8 +43,9 @@ pub(crate) fn bars(title: &str, values: &[(&str, f64)]) -> String {
     image(title, 48.0 + values.len() as f64 * ROW, &body)
 }
 
-/// Returns a chart with one line for each client, over the numbers of objects in [`SIZES`]. A value
-/// of `None` was not measured, and the line omits it. Both axes are logarithmic.
+/// Returns a line chart with one line for each client. The horizontal axis shows the numbers of
+/// objects in [`SIZES`]. A value of `None` was not measured, and the line omits it. Both axes are
+/// logarithmic.
 pub(crate) fn lines(title: &str, series: &[(&str, Vec<Option<f64>>)]) -> String {
     let values = || series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
     let lowest = values().fold(f64::MAX, f64::min).log10().floor();

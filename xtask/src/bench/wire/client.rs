@@ -13,7 +13,8 @@ use crate::signals::Signals;
 /// The maximum time for one step of a client. The slowest client takes minutes to receive a million objects.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// The interval between checks for an interrupt.
+/// A wait for a client checks at this interval whether the user has stopped this program, for
+/// example with Ctrl-C.
 const CHECK: Duration = Duration::from_millis(200);
 
 /// A running client process. Dropping it ends the process.

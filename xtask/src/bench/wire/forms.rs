@@ -25,8 +25,8 @@ impl Encoding {
     }
 }
 
-/// A client program. There is one for each measured library, and another one of ours with the
-/// allocator of the system.
+/// A client program. There is one for each measured library. `OursWithSystemAllocator` is the same
+/// program as `Ours`, except that it uses the system's memory allocator instead of mimalloc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Ours,
@@ -62,7 +62,7 @@ pub(crate) struct Form {
     pub(crate) is_list: bool,
 }
 
-/// The name of the client with fabric8 in tables and for `--only`.
+/// The fabric8 client's name, for tables and for `--only`.
 pub(crate) const FABRIC8: &str = "fabric8, JSON";
 
 const fn form(name: &'static str, program: Program, argument: &'static str, encoding: Encoding) -> Form {

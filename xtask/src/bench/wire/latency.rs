@@ -1,11 +1,12 @@
-//! Joins the times at which events were sent and received.
+//! Computes latencies from the times at which the server sent events and a client received them.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// The time of each event in nanoseconds, by the resource version of the event.
+/// When each event was sent or received, by the resource version of the event. Times are in
+/// nanoseconds of the machine's monotonic clock.
 pub(crate) type Times = HashMap<u64, u64>;
 
 pub(crate) fn by_version(versions: &[u64], times: &[u64]) -> Times {
@@ -25,8 +26,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Times> {
 }
 
 /// Returns percentiles of the latency in seconds, and the share of events that the handler
-/// received. Both have `rate` in their names. A slow client skips states of an object that a newer
-/// state has already replaced.
+/// received, each with a name. For a `rate` of 1,000 events per second, a name is, for example,
+/// `latency.1000.p99`.
 pub(crate) fn figures(rate: u32, sent: &Times, received: &Times) -> anyhow::Result<Vec<(String, f64)>> {
     let mut latencies: Vec<u64> = sent
         .iter()
@@ -40,6 +41,7 @@ pub(crate) fn figures(rate: u32, sent: &Times, received: &Times) -> anyhow::Resu
         named("p50", percentile(0.5)),
         named("p99", percentile(0.99)),
         named("p99.9", percentile(0.999)),
+        // A slow client skips states of an object that a newer state has already replaced.
         named("received", latencies.len() as f64 / sent.len() as f64),
     ])
 }

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// Number of recorded pods
+    /// Number of pods in the recorded responses that the clients receive
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     objects: usize,
 
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// Measure only these parts of the comparison
+    /// Make only these measurements
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART", default_values_t = Part::ALL)]
     part: Vec<Part>,
 }
@@ -148,10 +148,11 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Measures a part of the comparison for all clients, in `rounds` rounds. Before them comes a
-    /// warm-up round, which reads programs and recordings into memory. Its figures are not used.
+    /// Makes the measurement `part`, such as the latency, with all clients. Repeats it `rounds`
+    /// times, after a warm-up whose results are not used.
     fn rounds(&self, part: Part, rounds: u8) -> anyhow::Result<Results> {
         let mut results = Results::default();
+        // Round 0 is the warm-up, which reads the programs and the recorded responses into memory.
         for round in 0..=rounds {
             eprintln!(
                 "== {}: round {round} of {rounds}{}",

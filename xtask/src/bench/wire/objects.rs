@@ -14,18 +14,19 @@ use serde_json::Value;
 use super::forms::Encoding;
 use super::recording::Recording;
 
-/// The positions of the identifiers in each recorded object, for one encoding. Identifiers are
-/// generated texts, such as UIDs, IP addresses and the suffixes of names.
+/// The positions of the identifiers in each recorded object, in one encoding. Identifiers are
+/// generated texts, such as UIDs, IP addresses and the suffixes of names. Clones of an object have
+/// other texts at these positions.
 #[derive(Debug)]
 pub(crate) struct Places(Vec<Vec<Place>>);
 
-/// A position in an object's encoded frame at which an identifier, such as the UID, stands.
+/// The position of an identifier, such as the UID, in the encoded watch event of an object.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
-    /// The index of the identifier in the result of [`identifiers`]. An identifier can stand at
-    /// several places. In a clone, these places get the same new text.
+    /// The index of the identifier in the list that [`identifiers`] returns. In a clone of the
+    /// object, all places with the same index get the same new text.
     identifier: usize,
-    /// The bytes of the identifier, as positions in the frame.
+    /// The byte range of the identifier in the encoded watch event.
     bytes: Range<usize>,
 }
 
@@ -77,7 +78,8 @@ fn places(identifiers: &[&str], frame: &[u8]) -> Vec<Place> {
         .collect()
 }
 
-/// The objects that the replaying server has, and their events.
+/// The objects and events that the benchmark's server, which replays recorded responses, sends to a
+/// client.
 #[derive(Debug, Clone)]
 pub(crate) struct Objects {
     recording: Arc<Recording>,
@@ -117,8 +119,8 @@ impl Objects {
         self.recording.bookmark()
     }
 
-    /// Returns the recorded response body of a list request. Fails if these objects are not exactly
-    /// the recorded ones, because lists of other objects were not recorded.
+    /// Returns the recorded body of the response to a list request. That list contains all recorded
+    /// objects, so this function fails if `self` has more or fewer objects.
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!(
@@ -147,10 +149,12 @@ impl Objects {
     }
 }
 
-/// Changes the characters of an identifier, such as a UID, for the clone with the number `clone`.
-/// Digits stay digits, and the letters `a` to `f` stay in this range, so that a hexadecimal number
-/// stays hexadecimal. `identifier` is the index of the identifier in the result of [`identifiers`].
+/// Replaces `text`, an identifier such as a UID, by a pseudorandom one of the same form. The result
+/// depends only on `text`, on the number `clone` of the object's copy, and on `identifier`, the
+/// index of the identifier in the object.
 fn change(text: &mut [u8], clone: usize, identifier: usize) {
+    // Digits stay digits, and the letters `a` to `f` stay in this range, so that a hexadecimal
+    // number stays hexadecimal.
     for (position, byte) in text.iter_mut().enumerate() {
         let shift = pseudorandom_byte(((clone * 64 + identifier) * 256 + position) as u64);
         let rotated = |first: u8, count: u8| {

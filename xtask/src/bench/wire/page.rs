@@ -1,5 +1,5 @@
-//! Writes tables and charts to docs/benchmarks.md. Each part has two markers there, and only the text between the markers
-//! of a measured part changes.
+//! Writes tables and charts to docs/benchmarks.md. Each measurement has two markers there, and only
+//! the text between the markers of a measurement that was made changes.
 
 use std::path::Path;
 
@@ -14,9 +14,8 @@ use super::results::Results;
 const PAGE: &str = "docs/benchmarks.md";
 const CHARTS: &str = "docs/benchmarks";
 
-/// Writes the table of `part` to [`PAGE`], and its charts to the folder [`CHARTS`]. `part` is one
-/// part of the comparison of clients, such as the latency. `measured` describes machine, versions
-/// and date.
+/// Writes the table of the measurement `part`, such as the latency, to [`PAGE`], and its charts to
+/// the folder [`CHARTS`]. `measured` describes machine, versions and date.
 pub(crate) fn write(
     root: &Path,
     part: Part,
@@ -58,10 +57,10 @@ fn draw(chart: &Chart, results: &Results, clients: &[&str]) -> String {
     }
 }
 
-/// Returns `page` with `content` as the text between the markers of `part`. Fails if `page` lacks
-/// these markers.
-fn replace(page: &str, part: &str, content: &str) -> anyhow::Result<String> {
-    let (begin, end) = (format!("<!-- begin: wire, {part} -->\n"), format!("<!-- end: wire, {part} -->"));
+/// Returns `page` with `content` as the text between the two comments that mark the measurement
+/// `name`. Fails if `page` lacks these comments.
+fn replace(page: &str, name: &str, content: &str) -> anyhow::Result<String> {
+    let (begin, end) = (format!("<!-- begin: wire, {name} -->\n"), format!("<!-- end: wire, {name} -->"));
     let places = page.find(&begin).map(|at| at + begin.len()).zip(page.find(&end));
     let Some((start, stop)) = places.filter(|(start, stop)| start <= stop) else {
         bail!("{PAGE} lacks the markers `{}` and `{end}`", begin.trim());

@@ -1,19 +1,23 @@
-//! The parts of the comparison, and the table of each.
+//! [`Part`]: the measurements in which the clients are compared, such as the latency, each with the
+//! columns of its table and its charts.
 
 use clap::ValueEnum;
 
-/// A part of the comparison of informers. Each part can be measured alone.
+/// A measurement that compares the clients. The option `--part` selects measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// The initial sync, and events at full speed
+    /// Time, CPU time and memory of the initial sync, and of events that the server sends at full
+    /// speed
     Throughput,
-    /// The initial sync by a list without streaming
+    /// Time, CPU time and memory of the initial sync with a list request instead of a streaming
+    /// list
     Lists,
-    /// Events at full speed to 10 and 100 handlers
+    /// Time, CPU time and memory of events that the server sends at full speed, for clients with 10
+    /// and 100 handlers
     Handlers,
-    /// The time from the server's write to the handler's call, at fixed rates
+    /// The time from the server's write of an event to the handler's call, at fixed event rates
     Latency,
-    /// The initial sync of 1,000 to 1,000,000 objects
+    /// CPU time and memory of the initial sync of 1,000 to 1,000,000 objects
     Growth,
 }
 
@@ -23,8 +27,8 @@ pub(crate) const HANDLERS: [usize; 2] = [10, 100];
 /// The numbers of objects with which [`Part::Growth`] measures a client.
 pub(crate) const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// A unit of the tables, and the factor that converts a figure to this unit. Figures are in seconds, bytes or plain
-/// numbers.
+/// A unit in the tables, and the factor that converts a measured value to this unit. Measured
+/// values are in seconds or bytes, or have no unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     pub(crate) name: &'static str,
@@ -52,14 +56,15 @@ const fn column(title: &'static str, figure: &'static str, unit: Unit) -> Column
     Column { title, figure, unit }
 }
 
-/// A chart of one or more figures of a table.
+/// A bar chart or line chart of measured values, with one bar or one line for each client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chart {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The names of the figures. A chart of bars has one figure. A chart of lines has one figure
-    /// for each number of objects in [`SIZES`].
+    /// The names of the measured values that the chart shows. One name, such as `sync.cpu`, makes a
+    /// bar chart. Several names make a line chart, with one name for each number of objects in
+    /// [`SIZES`].
     pub(crate) figures: &'static [&'static str],
 }
 
@@ -67,8 +72,8 @@ impl Part {
     pub(crate) const ALL: [Self; 5] =
         [Self::Throughput, Self::Lists, Self::Handlers, Self::Latency, Self::Growth];
 
-    /// Returns the name of the part in the markers of docs/benchmarks.md. These markers enclose the
-    /// tables and charts of the part.
+    /// Returns the name of the measurement in docs/benchmarks.md, where two markers with this name
+    /// enclose its table and its charts.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",

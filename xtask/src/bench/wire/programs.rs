@@ -1,4 +1,5 @@
-//! The built client programs.
+//! Builds the client programs that the benchmark measures, and returns the commands that start
+//! them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

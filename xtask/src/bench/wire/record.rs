@@ -22,8 +22,9 @@ pub(crate) struct Description {
     pub(crate) server: String,
 }
 
-/// Returns the folder and the description of the recording with `objects` pods. Records it if it
-/// does not exist or if `again` is `true`.
+/// Returns the folder with the recorded API server responses for `objects` pods, and the
+/// [`Description`] in it. If there are no such responses, or if `again` is `true`, records them
+/// first.
 pub(crate) fn ensure(
     objects: usize,
     again: bool,

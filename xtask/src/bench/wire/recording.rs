@@ -1,4 +1,5 @@
-//! [`Recording`]: the recorded responses in one encoding, and how they are divided into frames.
+//! [`Recording`]: the recorded responses in one encoding. Those of watches are divided into frames,
+//! one for each watch event.
 
 use std::path::Path;
 
@@ -7,7 +8,8 @@ use serde::Deserialize;
 
 use super::forms::Encoding;
 
-/// The response body of a watch, and the offset at which each of its frames ends.
+/// The response body of a watch, and the offset at which each of its frames ends. A frame is an
+/// encoded watch event.
 #[derive(Debug)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,

@@ -1,7 +1,7 @@
 //! [`Server`]: replays a recording over HTTP/1.1 without TLS.
 //!
-//! It is not a full API server: it has only pods, and ignores selectors and versions. It sends events only
-//! when [`Server::send`] is called. A watch can use a WebSocket.
+//! It is not a full API server: it has only pods, and ignores selectors and resource versions in
+//! requests. It sends events only when [`Server::send`] is called. A watch can use a WebSocket.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ const BLOCK: usize = 64 * 1024;
 
 const PODS: &str = "/api/v1/pods";
 
-/// The recorded events to send to the watch, by index.
+/// The indexes of the recorded events to send in the client's watch, and the rate.
 #[derive(Debug)]
 struct Batch {
     events: Range<usize>,
@@ -61,8 +61,8 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Starts to send these recorded events to the watch. `rate` is in events per second; `None`
-    /// means full speed.
+    /// Starts to send the recorded events with the indexes `events` in the client's watch. `rate`
+    /// is in events per second; `None` means full speed.
     pub(crate) fn send(&self, events: Range<usize>, rate: Option<u32>) -> anyhow::Result<()> {
         self.batches
             .send(Batch { events, rate })

@@ -1,4 +1,5 @@
-//! [`Results`]: the figures of all rounds, and their tables.
+//! [`Results`]: the values that were measured for each client, and the table that shows their
+//! medians.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use super::runs::Figures;
 use crate::bench::figures::median;
 use crate::bench::table::three_digits;
 
-/// The figures of all rounds, by the name of the client and the name of the figure.
+/// The measured values, by the name of the client and the name of the value, such as `sync.cpu`.
+/// There are several numbers for each, because measurements are repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Results(BTreeMap<&'static str, BTreeMap<String, Vec<f64>>>);
 
@@ -19,16 +21,15 @@ impl Results {
         }
     }
 
-    /// Returns the median of a figure over all rounds, in `unit`. Returns `None` if the client has
-    /// no such figure.
-    pub(crate) fn median(&self, client: &str, figure: &str, unit: Unit) -> Option<f64> {
-        let values = self.0.get(client)?.get(figure)?;
+    /// Returns the median of the values with this name, such as `sync.cpu`, that were measured for
+    /// a client. The result is in `unit`. Returns `None` if there are no such values.
+    pub(crate) fn median(&self, client: &str, name: &str, unit: Unit) -> Option<f64> {
+        let values = self.0.get(client)?.get(name)?;
         Some(median(values.iter().copied()) * unit.factor)
     }
 
-    /// Formats the figures as a table in Markdown, with a row for each client. `part` is the part
-    /// of the comparison, such as the latency, that the table shows. Clients and columns without
-    /// figures are left out.
+    /// Returns a Markdown table with the medians of the measurement `part`, such as the latency,
+    /// and a row for each client. Clients and columns without values are left out.
     pub(crate) fn table(&self, part: Part, clients: &[&str]) -> String {
         let has_figures = |column: &&Column| {
             clients.iter().any(|client| self.median(client, column.figure, column.unit).is_some())
@@ -47,13 +48,13 @@ impl Results {
         lines.join("\n")
     }
 
-    /// Formats all figures as JSON.
+    /// Formats all measured values as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::json!(self.0)
     }
 }
 
-/// Formats a figure with its unit: `1.53 µs`, `24,000/s`.
+/// Formats a value with its unit: `1.53 µs`, `24,000/s`.
 fn shown(value: f64, unit: Unit) -> String {
     let space = if unit.name.starts_with('/') { "" } else { " " };
     format!("{}{space}{}", three_digits(value), unit.name)

@@ -14,7 +14,8 @@ use super::replay::Server;
 use super::usage::{Usage, reset_peak, warm_memory};
 use crate::signals::Signals;
 
-/// The time after which a client is at rest: it has freed memory, and collected garbage that was due.
+/// The pause after the initial sync, and after events. In this time, the client frees memory and
+/// collects garbage.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// The rates at which latency is measured, in events per second, in their order. The second number
@@ -25,7 +26,7 @@ const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
 
-/// The figures of a run, by name.
+/// The values that a run measured, each with its name, such as `sync.cpu`.
 pub(crate) type Figures = Vec<(String, f64)>;
 
 /// The inputs of a run, which starts a server and a client process, and measures the client.
@@ -54,8 +55,8 @@ struct Synced {
 }
 
 impl Run<'_> {
-    /// Measures the client's initial sync. Then measures the client while the server sends all
-    /// recorded events at full speed.
+    /// Measures the client's time, CPU time and memory: first in the initial sync, then while a
+    /// [`Server`] replays all recorded events at full speed.
     pub(crate) fn throughput(&self, command: Command) -> anyhow::Result<Figures> {
         let Synced { server, client, mut figures } = self.sync(command, &[])?;
         reset_peak(client.id())?;
@@ -74,8 +75,8 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Measures only the client's initial sync, and sends no events. Returns the figures, with
-    /// `prefix` and a dot before each name, and the peak memory in bytes.
+    /// Measures only the client's initial sync, and sends no events. Returns the measured values,
+    /// with `prefix` and a dot before each name, and the peak memory in bytes.
     pub(crate) fn sync_only(&self, command: Command, prefix: &str) -> anyhow::Result<(Figures, f64)> {
         let figures = self.sync(command, &[])?.figures;
         let peak = figures.iter().find(|(name, _)| name == SYNC_PEAK).map_or(0.0, |(_, peak)| *peak);

@@ -11,7 +11,7 @@ use kube_messages::{Field, Message, Messages, Shape, Type, put_bytes, put_double
 use super::MAGIC;
 use super::node::{Fields, Node};
 
-/// Initial capacity for the envelope around the content of an object, in bytes.
+/// The number of bytes to reserve for the envelope of an object, in addition to its content.
 const ROOM: usize = 256;
 
 /// Go's encoding of each protobuf message with no field set, by the index of the message in
@@ -198,7 +198,8 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
     Ok(())
 }
 
-/// Encodes a nested message. If the object is absent, no field of the message is set.
+/// Appends field `number` with `object`, encoded as `message`. If `object` is `None`, the value is
+/// the encoding of an object without fields. If `message` is `None`, the value is empty.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),

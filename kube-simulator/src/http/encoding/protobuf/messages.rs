@@ -5,8 +5,9 @@ use kube_messages::{Field, Messages, Shape};
 /// The type of a field of a protobuf message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
-    /// The name of the type in [`kube_messages`]: a message such as `core.v1.PodSpec`, or a letter
-    /// such as `y` for bytes. For a list or a map, the type of its elements.
+    /// The name of the type, as in [`Field::type_name`]: a message such as `core.v1.PodSpec`, or
+    /// the letter of a simple type, such as `y` for bytes. For a list or a map, the type of its
+    /// elements.
     pub(crate) name: &'static str,
     /// Whether the value is a map.
     pub(crate) is_map: bool,
