@@ -28,7 +28,6 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(unserved_version_is_not_found),
         scenario(a_version_can_stop_being_served),
         scenario(objects_are_kept_without_a_served_version),
-        scenario(unserved_definition_is_deleted_with_its_objects),
         scenario(definition_being_deleted_accepts_no_new_objects),
         scenario(objects_are_the_same_in_each_version),
     ]
@@ -280,20 +279,6 @@ async fn objects_are_kept_without_a_served_version(server: Server) {
     widgets.until_not_served().await;
     serve(&widgets, &server, true).await;
     assert_eq!(widgets.served().await["items"], json!([created]));
-}
-
-async fn unserved_definition_is_deleted_with_its_objects(server: Server) {
-    let widgets = Widgets::define(&server).await;
-    widgets.create("a", "red").await;
-    serve(&widgets, &server, false).await;
-    widgets.until_not_served().await;
-    server.delete(&widgets.definition_path()).await.expect(200);
-    let mut ticks = tokio::time::interval(POLL_INTERVAL);
-    while server.get(&widgets.definition_path()).await.code != 404 {
-        ticks.tick().await;
-    }
-    server.create(DEFINITIONS, &widgets.definition()).await;
-    assert_eq!(names(&widgets.served().await), [""; 0]);
 }
 
 async fn definition_being_deleted_accepts_no_new_objects(server: Server) {

@@ -209,12 +209,12 @@ async fn a_marked_object_can_be_changed(server: Server) {
 }
 
 async fn a_marked_object_keeps_its_deletion_timestamp(server: Server) {
-    let marked = held_back(&server).await;
-    let mut object = marked.clone();
+    let mut object = held_back(&server).await;
+    let marked_at = object["metadata"]["deletionTimestamp"].clone();
     for given in [json!("2000-01-01T00:00:00Z"), Value::Null] {
         object["metadata"]["deletionTimestamp"] = given;
-        let kept = server.put(&server.secret_path("a"), &object).await.expect(200);
-        assert_eq!(kept["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
+        object = server.put(&server.secret_path("a"), &object).await.expect(200);
+        assert_eq!(object["metadata"]["deletionTimestamp"], marked_at);
     }
 }
 
