@@ -91,7 +91,7 @@ fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Resu
         definitions.usable.extend(found);
     }
     if is_empty {
-        bail!("{} has no CustomResourceDefinition; omit the file", path.display());
+        bail!("{} has no CustomResourceDefinition; do not pass this file", path.display());
     }
     Ok(())
 }

@@ -86,7 +86,8 @@ impl Event<AnyObject> {
     }
 
     /// Returns whether this event has a closed handle to an object state that no earlier event of
-    /// the store has contained. A closed handle must be opened before it is dereferenced.
+    /// the store has contained. In a deletion, every closed handle counts. A closed handle must be
+    /// opened before it is dereferenced.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

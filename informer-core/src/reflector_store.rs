@@ -56,9 +56,9 @@ pub struct Replacement<K> {
     /// The keys of quarantined objects: listed objects that could not be decoded or transformed.
     /// These objects exist, so the store must not delete them.
     pub quarantined: Vec<ObjectKey>,
-    /// Whether `objects` and `quarantined` together contain all existing objects. `false` if an
-    /// object could not be decoded and its key is unknown. The store must then not delete any
-    /// object.
+    /// Whether `objects` and `quarantined` together contain all existing objects. `false` if the
+    /// key of a listed object is unknown, usually because the object could not be decoded. The
+    /// store must then not delete any object.
     pub complete: bool,
     /// The resource version of the list.
     pub resource_version: ResourceVersion,

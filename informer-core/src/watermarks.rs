@@ -24,8 +24,8 @@ pub struct NamespaceProgress {
     pub namespace: Arc<str>,
     /// The resource version of the namespace in the consumer's store when the
     /// [`Batch`](crate::Batch) has been processed. Empty if the last list of the namespace had no
-    /// resource version. `None` if the namespace is no longer watched: the store then has no
-    /// objects of the namespace.
+    /// resource version. `None` if this feed's namespace is no longer watched: the store then has
+    /// no objects of the namespace, except those of a newer feed.
     pub reached: Option<ResourceVersion>,
 }
 

@@ -27,7 +27,8 @@ pub(crate) enum GroupAccessor {
     /// A new method of the factory, such as `stable`.
     New(Ident),
     /// A method that the factory already has, such as `core`, because the group is built in. The
-    /// stored name is the type that has the accessors of the group and version, such as `CoreV1`.
+    /// stored name is that of the type with the accessors of the group and version, such as
+    /// `CoreV1`.
     BuiltIn(Ident),
 }
 

@@ -19,9 +19,9 @@
 //! data without a watch: its objects expire.
 //!
 //! Objects and indexes are persistent data structures (`persistent_vec.rs`, `slot_map.rs`,
-//! `posting.rs`), so taking a snapshot only increments a few reference counts. Most writes change
-//! these structures in place. If the transaction is large, or if a snapshot or a query result
-//! exists, the write copies each small array of entries before it changes the array.
+//! `posting.rs`), so taking a snapshot only increments a few reference counts. A small transaction
+//! changes these structures in place while no snapshot or query result exists. Otherwise, a
+//! transaction first copies each small array of entries that it changes.
 //!
 //! Only [`Lister`] and the label index require Kubernetes objects. For other objects,
 //! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any

@@ -128,7 +128,7 @@ impl<K: 'static> IntoIterator for Objects<K> {
     }
 }
 
-/// An iterator over the objects of a query result, by value.
+/// An iterator over the objects of a query result ([`Objects`]), by value.
 pub struct IntoIter<K> {
     objects: Objects<K>,
     /// For [`Slots::Of`]: the index of the current chunk, one of the vectors in which a [`Posting`]

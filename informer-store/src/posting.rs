@@ -60,8 +60,8 @@ impl Posting {
         self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
     }
 
-    /// Returns the `n`th chunk of the slot numbers, counted from 0. All chunks together contain each
-    /// slot number once. Returns `None` after the last chunk.
+    /// Returns the `n`th chunk of the slot numbers, counted from 0. All chunks together contain
+    /// each slot number once. Returns `None` after the last chunk.
     pub(crate) fn chunk(&self, n: usize) -> Option<&[u32]> {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }
@@ -79,7 +79,7 @@ impl Posting {
             self.len = 1;
             return;
         };
-        // This copies the chunk if a snapshot of the store uses it.
+        // This copies the chunk if a snapshot or a query result uses it.
         let chunk = Arc::make_mut(chunk);
         let Err(position) = chunk.binary_search(&slot) else { return };
         chunk.insert(position, slot);

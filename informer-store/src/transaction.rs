@@ -129,8 +129,8 @@ pub(crate) struct Transaction<'a> {
     slots: Vec<Option<(u32, bool)>>,
     replaced: Vec<Cached<AnyObject>>,
     old_state: Option<State>,
-    /// One failure for each object that could not be added to an index, because the `Hash` or `Eq`
-    /// of one of the object's index values panicked.
+    /// One failure for each index and each object that could not be added to this index, because
+    /// the `Hash` or `Eq` of one of the object's index values panicked.
     panicked: Vec<IndexFailure>,
 }
 

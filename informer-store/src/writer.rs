@@ -142,8 +142,8 @@ impl<K: 'static> StoreWriter<K> {
     /// Otherwise use [`transaction`](Self::transaction), which also commits.
     ///
     /// `watermark` is the resource version that the store reaches with these changes; `None` if it
-    /// stays the same. If each namespace has its own watch, `of_namespaces` contains the namespaces
-    /// whose resource version changes.
+    /// stays the same. If each namespace has its own watch, `of_namespaces` contains each namespace
+    /// whose resource version changes, with its new version.
     pub fn prepare<'a>(
         &'a mut self,
         changes: Vec<Change<K>>,

@@ -297,8 +297,8 @@ fn i3_panic_of_an_index_value_keeps_the_store_consistent() {
     }
 }
 
-/// Returns changes in which the values of `mended` and `gone` panic only before their last change, and
-/// the values of `broken` panic in its last change.
+/// Returns changes in which the values of `mended` and `gone` panic only before their last change,
+/// and the values of `broken` panic in its last change.
 fn changes_with_panics() -> Vec<Change<Item>> {
     vec![
         Change::Put(item("mended", 1, &[HASH])),

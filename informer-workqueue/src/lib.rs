@@ -85,7 +85,7 @@
 //!
 //! - A drain ends for all waiters when no key is queued and no worker has an item. A key that was
 //!   added while a worker had it is queued again when its item ends. During a drain, `get` waits
-//!   for such keys and does not return `None` before.
+//!   for such keys before it returns `None`.
 //! - The type of items ensures that each item ends exactly once. An item that is dropped without
 //!   being ended is retried.
 //! - Queues have priorities and fairness between groups.

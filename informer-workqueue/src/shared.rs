@@ -76,7 +76,7 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Queues the keys whose delay is over, and then calls `change` with the locked state and the
+    /// Adds the keys whose delay is over, and then calls `change` with the locked state and the
     /// current time (`None` if the queue records no times). As in [`change`](Self::change), waiters
     /// are then woken and metrics are reported.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
@@ -175,7 +175,8 @@ impl<T> Shared<T> {
     }
 
     /// Returns `Some(true)` if all items were processed, and `Some(false)` if a shutdown without a
-    /// drain ended the wait. Otherwise registers the waker, and stores its number in `ticket`.
+    /// drain ended the wait. Otherwise returns `None`, registers the waker, and stores its number
+    /// in `ticket`.
     pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let was_waiting = ticket.is_some();

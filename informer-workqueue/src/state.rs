@@ -317,9 +317,9 @@ impl<T> State<T> {
     /// Selects the waiters to wake after a change:
     ///
     /// - one waiting worker for each queued key, minus the workers that have been woken already;
-    /// - if no worker has been woken, and no waiting worker has a timer for the earliest delay: one
-    ///   worker, which then sets such a timer. A worker that has been woken sets the timer itself,
-    ///   or takes an item, which causes the next selection;
+    /// - if there are delays, no worker has been woken, and no waiting worker has a timer for the
+    ///   earliest delay: one worker, which then sets such a timer. A worker that has been woken
+    ///   sets the timer itself, or takes an item, which causes the next selection;
     /// - all waiters, when the queue is shut down and has no further items.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {

@@ -131,8 +131,8 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
     };
     let mut command = Command::new(SEMVER_CHECKS.ensure(&root, signals)?);
     command.current_dir(&root).args(["semver-checks", "--baseline-rev", &baseline]);
-    // Programs have no interface to compare. The newest version of Kubernetes is selected instead of
-    // the one in `.cargo/config.toml`, so that the accessors of its new kinds are compared too.
+    // Programs have no interface to compare. The newest version of Kubernetes is selected instead
+    // of the one in `.cargo/config.toml`, so that the accessors of its new kinds are compared too.
     let libraries = packages.libraries().flat_map(|package| ["--package", &package.name]);
     command.args(libraries).env("K8S_OPENAPI_ENABLED_VERSION", "1.37");
     workspace::remove_package_variables(&mut command);

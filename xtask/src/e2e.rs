@@ -127,8 +127,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the command that runs the tests `scheduler_cache` and `endpoint_slices`. Each test runs
-/// a large controller against the API server whose kubeconfig is in the environment variable
-/// [`KUBECONFIG`]. If the variable is not set, the test uses the simulator.
+/// a large controller against the API server of the kubeconfig whose path is in the environment
+/// variable [`KUBECONFIG`]. If the variable is not set, the test uses the simulator.
 fn controllers() -> Command {
     let mut command = workspace::cargo();
     command.args([

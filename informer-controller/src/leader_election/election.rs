@@ -50,9 +50,9 @@ pub(super) enum Next {
     Send(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
-    /// The attempt has failed: it did not acquire or renew the lease, or its outcome is unknown.
-    /// The candidate makes another attempt later. If the candidate leads, it continues to lead
-    /// until its renew deadline.
+    /// The attempt has failed: it did not acquire or renew the lease, its outcome is unknown, or
+    /// its response arrived too late. The candidate makes another attempt later. If the candidate
+    /// leads, it continues to lead until its renew deadline.
     Failed,
     /// This candidate has lost the lease.
     Lost,

@@ -176,9 +176,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Sets how long [`run`](Self::run) waits until all informers are synced. Default: two minutes,
     /// as in controller-runtime.
     ///
-    /// The limit also applies while the controller runs. A key is not reconciled while a cache has
-    /// not listed the key's namespace, or no longer watches it. If a key waits for longer than the
-    /// limit, a warning names its namespace.
+    /// The limit also applies while the controller runs. A key can wait because a cache has not
+    /// listed the key's namespace, or no longer watches it. If the wait is longer than the limit, a
+    /// warning names the namespace, and the key continues to wait.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;

@@ -7,8 +7,8 @@
 //! - A cache has not listed the key's namespace. The namespace was added after the workers had
 //!   started, or the server forbids listing it. A reconcile function would treat the unlisted
 //!   objects as missing.
-//! - A cache no longer watches the namespace, but another cache does. A reconcile function would
-//!   treat the objects that left the cache as deleted.
+//! - A cache that adds keys to the queue no longer watches the namespace, but another such cache
+//!   does. A reconcile function would treat the objects that left the cache as deleted.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub(super) struct Readiness<T> {
 enum Coverage {
     /// All caches that watch the namespace have listed it.
     Complete,
-    /// A cache has not listed the namespace yet. Or a cache no longer watches the namespace, but
-    /// another cache still watches it.
+    /// A cache has not listed the namespace yet. Or a cache that adds keys to the queue no longer
+    /// watches the namespace, but another such cache still watches it.
     Partial {
         /// The position of the cache in `Readiness::caches`: a cache that has not listed the
         /// namespace, or if all have listed it, one that no longer watches it.

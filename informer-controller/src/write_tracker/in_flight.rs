@@ -25,7 +25,8 @@ use informer_factory::SharedIndexInformer;
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
     /// The id of the write, and the [`Condition`] under which the cache has it. `None` if the
-    /// informer will never receive the write, or if a method of this guard has reported the outcome.
+    /// informer will never receive the write, or if a method of this guard has reported the
+    /// outcome.
     condition: Option<(u64, Condition)>,
     outcome_known: CancellationToken,
 }

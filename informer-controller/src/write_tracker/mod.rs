@@ -89,7 +89,7 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// The number of writes whose deadline was over before the caches had them.
+    /// See [`WriteTracker::timed_out`].
     timed_out: AtomicU64,
 }
 
@@ -127,9 +127,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     ///
     /// The deadline counts from the start of the write's request, and starts again when the request
     /// ends or is cancelled. If the outcome is unknown, the deadline also starts again when
-    /// [`KeyWrites::ready`] has read the object from the server. It should be longer than the lag
-    /// of the caches when the server is busy. After a cancelled request, except a deletion, the key
-    /// waits for the whole deadline.
+    /// [`KeyWrites::ready`] has read the object from the server. The deadline should be longer than
+    /// the lag of the caches when the server is busy. After a cancelled request, except a deletion,
+    /// the key waits for the whole deadline.
     #[must_use]
     pub fn with_deadline(deadline: Duration) -> Self {
         let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: MIN_KEYS_TO_SWEEP };
@@ -152,9 +152,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         self.shared.keys.lock().pending.len()
     }
 
-    /// Returns the number of writes whose deadline was over before the caches had them. A write is
-    /// counted when [`KeyWrites::is_ready`] or [`KeyWrites::ready`] finds this, so a write is not
-    /// counted if neither is called for its key.
+    /// Returns the number of writes that a cache possibly lacked when [`KeyWrites::is_ready`] or
+    /// [`KeyWrites::ready`] found that their deadline was over. A write is not counted if neither
+    /// is called for its key, and possibly not if a newer write is recorded before this call.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -230,8 +230,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Removes each write for the key whose condition is met, or whose deadline is over. Returns
-    /// the remaining writes, and whether the deadline of any write was over before its condition
-    /// was met.
+    /// the remaining writes, and whether any write was late: its deadline was over and its
+    /// condition was not met.
     fn unmet(&self, key: &T) -> (Vec<Arc<Pending>>, bool) {
         let all = self.shared.keys.lock().pending.get(key).cloned().unwrap_or_default();
         // I8: stores are read without a lock.

@@ -118,8 +118,9 @@ impl Feeds {
         self.feeds.is_empty()
     }
 
-    /// Returns whether the next batch must report progress to the consumer: for example, the watch
-    /// of a namespace has reached a new resource version, or a namespace is no longer watched.
+    /// Returns whether the next batch that empties the queue must report progress to the consumer:
+    /// for example, the watch of a namespace has reached a new resource version, or a namespace is
+    /// no longer watched.
     #[inline]
     pub(super) fn has_progress(&self) -> bool {
         self.has_progress
@@ -247,7 +248,7 @@ impl Feeds {
     }
 
     /// Records that a watched namespace is no longer watched. `has_objects` means that the queue or
-    /// the consumer's store has objects of the namespace.
+    /// the consumer's store has objects of the namespace whose removal has not been queued yet.
     ///
     /// Returns `None` if the consumer must first process a report that the namespace is no longer
     /// watched, for example because `has_objects` is `true`. [`processed`](Self::processed) then

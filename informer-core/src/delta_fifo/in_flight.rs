@@ -12,7 +12,7 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// The number of items of the batch that belong to the initial list.
+    /// The number of items of the batch that belong to the initial list and are not requeued.
     pub(super) initial: usize,
     /// Maps each key to the position of its item in the batch. The index is built on first use. The
     /// index of a large batch is built while the queue is not locked.

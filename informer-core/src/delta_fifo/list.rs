@@ -192,8 +192,9 @@ impl<K: 'static> State<K> {
     }
 
     /// Call this after all changes of a complete list have been queued. If `first` is
-    /// [`FirstList::OfQueue`], marks these changes as changes that must be processed before the
-    /// queue is synced. Does nothing for other lists.
+    /// [`FirstList::OfQueue`], marks all queued items that the list covers as items that must be
+    /// processed before the queue is synced. Then ends the initial list of the queue, unless other
+    /// namespaces must still be listed. Does nothing for other lists.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));

@@ -6,9 +6,9 @@
 //! the [`Batch::watermark`]. If all objects come from one source, the consumer's store equals the
 //! state of the server at this version when the batch has been processed.
 //!
-//! Note: a popped change is in flight until its [`Batch`] is dropped: the change is neither queued
-//! nor in the store. To find the objects that a list changes, the queue compares the list with the
-//! queued changes, the batch in flight and the store.
+//! Note: a popped change is in flight until its [`Batch`] is dropped: the change is not queued any
+//! more, and possibly not in the store yet. To find the objects that a list changes, the queue
+//! compares the list with the queued changes, the batch in flight and the store.
 //!
 //! Lock order: the queue's lock, then the locks that [`KnownObjects`] takes, such as the store's.
 
@@ -173,9 +173,9 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Returns an empty queue whose consumer stores its objects in `known`. A list then queues only
-    /// objects that differ from their newest known version: the version in an unprocessed change,
-    /// or else in the store. A [complete](Replacement::complete) list also queues deletions of the
-    /// known objects that the list lacks.
+    /// new objects, and objects that differ from their newest known version: the version in an
+    /// unprocessed change, or else in the store. A [complete](Replacement::complete) list also
+    /// queues deletions of the known objects that the list lacks.
     #[must_use]
     pub fn with_known_objects(known: Arc<dyn KnownObjects<K>>) -> Self {
         Self::with_known(Some(known))

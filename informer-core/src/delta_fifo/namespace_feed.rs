@@ -113,9 +113,10 @@ impl<K: 'static> NamespaceFeed<K> {
         is_changed
     }
 
-    /// Call this when the namespace is no longer watched, after its reflector has ended. Queues a
-    /// [`Delta::Released`] for each object of the namespace, so that the consumer removes the
-    /// object. The feed then ignores all changes. A second call changes nothing.
+    /// Queues a [`Delta::Released`] for each object of the namespace, so that the consumer removes
+    /// the object. The feed then ignores all changes. A second call changes nothing.
+    ///
+    /// Call this when the namespace is no longer watched, after its reflector has ended.
     pub fn release(&self) {
         self.completions.synced.cancel();
         self.shared.release(&self.scope).iter().for_each(Completion::set);

@@ -110,7 +110,7 @@ impl Population {
     }
 
     /// Records that the consumer has processed a batch. `keys` is the number of the batch's keys
-    /// that belong to the initial list. `completes_initial` is the
+    /// that belong to the initial list and are not requeued. `completes_initial` is the
     /// [`Batch::completes_initial_list`](super::Batch::completes_initial_list) of the batch.
     /// Returns whether the whole initial list has now been processed.
     pub(super) fn processed(&mut self, keys: usize, completes_initial: bool) -> bool {

@@ -20,7 +20,7 @@ use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, R
 
 /// The number of keys in a slice. The changes of a complete list, of a resync, and of a namespace
 /// that is no longer watched are computed and queued in slices: the queue is locked once per slice.
-/// Only the end of an initial list visits all queued keys under one lock.
+/// Of these operations, only the end of an initial list visits all queued keys under one lock.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// The locked state of a queue: the queued changes, the batch in flight, and the progress of the
@@ -57,9 +57,9 @@ pub(super) struct State<K> {
     /// objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// How many operations, for example long lists, are queueing their changes in slices.
-    /// Meanwhile, no batch can be taken, because a store with only some of these changes would not
-    /// equal any state of the server.
+    /// How many long lists, and removals of namespaces that are no longer watched, are being queued
+    /// in slices. Meanwhile, no batch can be taken, because a store with only some of these changes
+    /// would not equal any state of the server.
     take_blocks: usize,
 }
 
@@ -241,10 +241,10 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies the newest change of at most [`SLICE`] queued items to `queued`, from the item with
-    /// the number `ticket`. Sets `ticket` to the number of the next item. Adds the batch that the
-    /// consumer is processing to `in_flight`, if missing. Returns whether all queued items have
-    /// been read.
+    /// Copies the newest change of at most [`SLICE`] queued items to `queued`, beginning with item
+    /// number `ticket`, or with the oldest item if that one is no longer queued. Sets `ticket` to
+    /// the number of the next item. Adds the batch that the consumer is processing to `in_flight`,
+    /// if missing. Returns whether all queued items have been read.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,

@@ -9,8 +9,9 @@ use crate::{AnyObject, Event, EventBatch};
 /// Several handlers can share a batch.
 pub(super) struct Batch<K> {
     batch: EventBatch<K>,
-    /// A copy of each event, for handlers that read the objects. If an object is stored as bytes,
-    /// the copy decodes the object when a handler first reads it.
+    /// A copy of each event, shared by the handlers that have not read or kept an encoded object
+    /// (an object that is stored as bytes) before. When one of them reads such an object, the copy
+    /// decodes the object and keeps it.
     // Each copy is made when the first handler needs it. A batch can contain a whole list, so
     // copying all events at once would take long.
     open: OnceLock<Box<[OnceLock<Event<K>>]>>,

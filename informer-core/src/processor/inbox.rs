@@ -27,7 +27,7 @@ pub(super) struct Inbox<K> {
     queued: usize,
     /// If this number of events or more is waiting, new events are coalesced; `None` means never.
     pub(super) threshold: Option<usize>,
-    /// The range of batches that the handler has not taken from the backlog that all slow handlers
+    /// The range of batches that the handler has not taken from the backlog that slow handlers
     /// share; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
     /// The number of events that were merged into events that the handler has taken.
@@ -90,8 +90,9 @@ impl<K> Inbox<K> {
         self.replay.is_none() && self.batches.is_empty() && !self.is_behind()
     }
 
-    /// Returns the number of waiting events. Objects that existed when the handler was added do not
-    /// count, even if they are still waiting.
+    /// Returns the number of waiting events in this inbox, without those in the shared backlog.
+    /// Objects that existed when the handler was added do not count, even if they are still
+    /// waiting.
     pub(super) fn len(&self) -> usize {
         self.queued
     }

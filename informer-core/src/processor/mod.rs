@@ -175,8 +175,9 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Checks which handlers' resyncs are due now, and returns whether any is due. The resyncs that
-    /// are published until the next check go only to these handlers, and to handlers with a resync
-    /// period that are added meanwhile, even though their period is not over.
+    /// are published until the next check are for these handlers, and for handlers with a resync
+    /// period that are added meanwhile, even though their period is not over. A slow handler can
+    /// also receive resyncs that are only for others.
     #[doc(alias = "shouldResync")]
     #[must_use]
     pub fn check_resync(&self) -> bool {

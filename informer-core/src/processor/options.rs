@@ -17,8 +17,11 @@ pub struct HandlerOptions {
     ///
     /// The number of waiting events of a slow handler is at most the sum of the threshold, the
     /// number of events of one transaction of the store, and one event per object (two for an
-    /// object that was deleted and added again). Each other slow handler increases this bound by
-    /// one event per object (or two, as above), because slow handlers share merged events.
+    /// object that was deleted and added again). Slow handlers share merged events. Each other slow
+    /// handler increases this bound by one event per object (or two, as above), because events that
+    /// it has received are not merged with events that it has not received. If there are other slow
+    /// handlers, the merged events that this handler has taken, but not processed, add the same
+    /// number once more.
     pub threshold: Option<usize>,
     /// Whether updates drop their old object if they arrive after the number of waiting events has
     /// reached the [`threshold`](Self#structfield.threshold). The handler then receives the new

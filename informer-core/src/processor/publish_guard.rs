@@ -58,7 +58,7 @@ impl PublishGuard {
     }
 
     /// Adds the batch to the mailbox of one handler. The handler receives the resyncs of the batch
-    /// only if `wants_resyncs` is `true`.
+    /// if `wants_resyncs` is `true`. Otherwise, only a slow handler can receive them.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {

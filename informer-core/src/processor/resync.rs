@@ -62,8 +62,8 @@ impl ResyncClock {
     }
 
     /// Returns whether a resync is due, because the current period is over. If so, starts the next
-    /// period. Until the next call of this function, the handler receives resync events only if the
-    /// result is `true`.
+    /// period. The resyncs that are published until the next call of this function are for the
+    /// handler only if the result is `true`.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);
         if let Some(period) = due {

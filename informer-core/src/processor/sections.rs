@@ -28,8 +28,8 @@ pub(super) struct Sections<K> {
     keeps_old: bool,
 }
 
-/// The events of consecutive batches, merged to at most one change per key. No handler needs only
-/// the later batches of a section, because merged batches cannot be separated again.
+/// The events of consecutive batches, merged to at most one change per key. Merged batches cannot
+/// be separated again, so no handler may need only the later batches of a section.
 struct Section<K> {
     start: Sequence,
     content: Content<K>,

@@ -40,7 +40,9 @@ pub(super) struct SharedBacklog<K> {
 
 /// One slow handler's part of the shared backlog: the batches that this handler has not taken.
 pub(super) struct SharedPart {
-    /// The sequence number of the first batch that the handler has not taken.
+    /// The sequence number of the first batch that the handler has not taken. Once this batch is
+    /// coalesced, a section (the merged events of consecutive batches) begins with it. The batches
+    /// of a section count as taken when the handler has taken all events of the section.
     from: Sequence,
     /// One more than the sequence number of the last batch that was published for the handler.
     to: Sequence,
@@ -304,7 +306,8 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Merges the published batches that are not in `sections` yet into `sections`, in order, and
-    /// then calls [`tidy`](Self::tidy).
+    /// then calls [`tidy`](Self::tidy). Does nothing if there are no such batches and `tidy` need
+    /// not run.
     pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         if !self.staged.lock().needs_work() {
             return;

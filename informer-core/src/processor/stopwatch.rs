@@ -21,8 +21,8 @@ const QUICK: Duration = Duration::from_micros(1);
 /// Measures the duration of the calls of one handler.
 pub(super) struct Stopwatch {
     began: Instant,
-    /// The number of consecutive calls to the handler in the current group. Only the total duration
-    /// of a group is measured.
+    /// The number of consecutive calls to the handler after which the current group ends. Only the
+    /// total duration of a group is measured.
     group_size: u32,
     /// The number of calls of the handler that have ended since the current measurement began.
     calls: u32,

@@ -192,8 +192,8 @@ impl FactoryBuilder {
     ///
     /// An informer is in use while it has a handler (detached or not) or an event stream, or while
     /// the program holds a handle of the informer, of its store (`Indexer`, `Lister`) or of one of
-    /// its indexes. A stopped informer leaves the factory, and its store is freed. An informer whose
-    /// task has panicked stays in the factory until the next request for it, so that
+    /// its indexes. A stopped informer leaves the factory, and its store is freed. An informer
+    /// whose task has panicked stays in the factory until the next request for it, so that
     /// [`health`](SharedInformerFactory::health) reports the panic.
     ///
     /// The next request creates a new informer, which lists everything again. In a factory with

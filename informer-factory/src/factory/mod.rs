@@ -134,8 +134,8 @@ impl SharedInformerFactory {
         Self { inner: Arc::new(inner), scope }
     }
 
-    /// Returns the informer of a resource. Creates a new one on first use, or if the last one has
-    /// stopped because its task panicked. A new informer stays empty until the next
+    /// Returns the informer of a resource. Creates a new one on first use, and after the last one
+    /// was [stopped](Self::stop) or its task panicked. A new informer stays empty until the next
     /// [`start`](Self::start). With [`stop_idle_after`](FactoryBuilder::stop_idle_after), it starts
     /// at once if `start` was called before. After [`shutdown`](Self::shutdown), a new informer is
     /// already stopped.

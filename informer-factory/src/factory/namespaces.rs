@@ -118,8 +118,9 @@ impl SharedInformerFactory {
 }
 
 /// Adds the namespace `name` to an informer if the factory has this namespace; otherwise removes
-/// `name` from the informer. Then checks the factory again, because another thread can have changed
-/// it. Returns the [`Completion`] of the informer's `add_namespace` or `remove_namespace`.
+/// `name` from the informer. Does this again if another thread has meanwhile added `name` to the
+/// factory or removed it. Returns the [`Completion`] of the informer's last `add_namespace` or
+/// `remove_namespace`.
 ///
 /// Applies only one namespace: if two threads applied the whole set, each could remove the
 /// namespace that the other has added.

@@ -94,7 +94,8 @@ impl SharedInformerFactory {
     async fn wait_for(&self, concerned: impl Fn(&Entry) -> bool) -> Result<(), NotSynced> {
         loop {
             // The iterator locks the current entry. `stop` removes an informer's entry before the
-            // informer's completion is cancelled, so an informer that the program stops is not found.
+            // informer's completion is cancelled, so an informer that the program stops is not
+            // found.
             if self.inner.informers.iter().any(|it| concerned(&it) && is_cancelled(&it.cache().synced())) {
                 return self.unless_synced(concerned);
             }

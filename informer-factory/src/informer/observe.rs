@@ -29,8 +29,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns the numbers of processed batches and of their changed or resynced objects, and the
-    /// time at which the store reached its watermark: the resource version up to which it has all
-    /// changes.
+    /// time at which a batch last set the watermark: the resource version up to which the store has
+    /// all changes.
     pub(crate) fn progress(&self) -> &Progress {
         &self.shared.progress
     }

@@ -160,8 +160,8 @@ pub enum VerifyError {
 
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at the store's [watermark](Self::watermark), and
-    /// returns and logs the differences. If there are any, the informer relists to correct the
-    /// store, unless all differing objects have changed in the store during the comparison.
+    /// returns the differences. Logs their number and the first one. To correct them, the informer
+    /// relists, unless all differing objects have changed in the store during the comparison.
     ///
     /// Objects that cannot be decoded or transformed are not compared. If the server has compacted
     /// the compared version, the method waits until the store reaches a later version, and tries

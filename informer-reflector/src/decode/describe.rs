@@ -34,8 +34,8 @@ impl Tape<'_> {
 
     /// Finds the member or element that contains the token with the index `token`, in the object or
     /// array with the index `container`. Returns the member or element as a part of a path, such as
-    /// `image` or `[2]`, and the index of its value. Returns `None` if the object or array does not
-    /// contain the token.
+    /// `image` or `[2]`, and the index of its value. Returns `None` if no member or element
+    /// contains the token.
     fn child_with(&self, container: usize, token: usize) -> Option<(String, usize)> {
         let contains = |value: &usize| (*value..self.index_after(*value)).contains(&token);
         match self.token(container) {

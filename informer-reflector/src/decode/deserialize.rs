@@ -37,8 +37,8 @@ pub(super) fn deserialize_noting<T: DeserializeOwned>(
     Reader::new(tape, ignored).value()
 }
 
-/// Turns a tape (the list of an object's tokens) into a value, even if other fields of the object
-/// are invalid ([`Tape::problem`]). `T` can be, for example, only the name of the object.
+/// Turns a tape (the list of an object's tokens) into a value, even if the object is marked as
+/// undecodable ([`Tape::problem`]). `T` can be, for example, only the name of the object.
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     Reader::new(tape, None).value()
 }

@@ -42,8 +42,9 @@ impl ExpectedType {
     }
 
     /// Returns the description of the objects' protobuf message, if every object that passes
-    /// `protobuf::check` can be decoded into the Rust type. Returns `None` for all other types, and
-    /// always for metadata-only requests.
+    /// `protobuf::check` can be decoded into the Rust type. This is true for the types of
+    /// k8s-openapi whose messages contain no [choice](Message::is_choice). Returns `None` for all
+    /// other types, and always for metadata-only requests.
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;

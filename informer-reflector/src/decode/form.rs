@@ -23,9 +23,9 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// The fields that are skipped when an object is stored as protobuf: all except six fields of the
-/// metadata, which the store needs in decoded form. They identify the object and its version, or
-/// determine its [group of similar objects](Identity::family).
+/// The fields that are not decoded when an object is stored as protobuf: all except six fields of
+/// the metadata, which the store needs in decoded form. The six fields identify the object and its
+/// version, or determine its [group of similar objects](Identity::family).
 static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
@@ -144,7 +144,8 @@ impl Encoder {
                 Encoded::new(&kept, metadata.family(), Arc::clone(codec))
             }
             _ => {
-                // The object is decoded only to check that it can be decoded later.
+                // The object is decoded only to check that it can be decoded later, and to fill
+                // `ignored`.
                 drop(self.decode.tape(tape, ignored)?);
                 let mut json = String::new();
                 tape.write_json(0, &mut json);

@@ -1,5 +1,5 @@
-//! [`Name`]: deserializes the name of a member of a JSON object, as the name of a field or the key
-//! of a map.
+//! [`Name`]: deserializes the name of a member of a JSON object, as the name of a field, the key of
+//! a map, or the name of an enum variant.
 
 use std::str::FromStr;
 

@@ -1,10 +1,10 @@
 //! Reads an object from protobuf into a [`Tape`], the list of its tokens, without the pruned
-//! fields. This code can also only check that the object can be read.
+//! fields. The reader can also check an object without storing its tokens.
 //!
 //! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape has
-//! the same content as one that is read from the object's JSON, but it has no fields with the value
-//! `null`. The elements of a list or map must follow each other without another field between them,
-//! as servers write them; otherwise the object is rejected.
+//! the same content as one that is read from the object's JSON, but it can lack fields with the
+//! value `null`. The elements of a list or map must follow each other without another field between
+//! them, as servers write them; otherwise the object is rejected.
 
 mod check;
 mod prune;
@@ -25,8 +25,8 @@ pub(super) use values::{IntOrText, only_field, timestamp};
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The initial capacity of a tape (the list of an object's tokens), if only a few fields of the
-/// metadata are read: the number of tokens, and the number of bytes of text.
+/// The initial capacity of a tape (the list of an object's tokens), if only the metadata or a few
+/// of its fields are read: the number of tokens, and the number of bytes of text.
 const TYPICAL_METADATA: (usize, usize) = (64, 512);
 
 /// Reads the object in a protobuf envelope, with its `kind` and `apiVersion`, but without the

@@ -1,7 +1,7 @@
 //! [`Repaired`]: bytes as a text, even if some bytes are invalid UTF-8.
 //!
-//! The repair makes it possible to reject only the object with the invalid bytes, and not the other
-//! objects of the body.
+//! The repair makes it possible to reject only the object with the invalid bytes (I10), and not the
+//! other objects of the body.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -40,7 +40,8 @@ impl Skipped {
 
     /// Makes the decoder skip fields in later objects. `tape` is the list of the tokens of a sample
     /// object, and `ignored` has the indexes of the values that the Rust type ignored. Adds the
-    /// path of each of these values to the skipped fields, unless the value is in an array.
+    /// path of each of these values to the skipped fields, unless the value is in an array, or the
+    /// library always needs the field ([`PrunePaths::insert_unread`]).
     pub(super) fn learn(&mut self, tape: &Tape<'_>, ignored: &[usize]) {
         for names in ignored.iter().filter_map(|index| names(tape, *index)) {
             self.paths.insert_unread(&names);

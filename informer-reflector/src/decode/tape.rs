@@ -19,17 +19,17 @@ pub(super) const TYPICAL_TOKENS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// The text in which tokens refer to names and values by position: the object's JSON. For an
-    /// object in protobuf, it is the text of the table of [`kube_messages`], which has the names of
-    /// the fields of all built-in kinds.
+    /// The text in which tokens refer to names and values by position. For an object in JSON, it is
+    /// the text from which the object is read. For an object in protobuf, it is the text of the
+    /// table of [`kube_messages`], which has the names of the fields of all built-in kinds.
     body: &'b str,
     /// Texts that `body` does not contain, one after the other: for example JSON strings with
     /// escapes, after decoding, and all texts and numbers of an object in protobuf.
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
-    /// Whether the object has protobuf fields that could not be decoded, because [`kube_messages`]
-    /// does not describe them.
+    /// Whether the object has protobuf fields with content that could not be decoded, because
+    /// [`kube_messages`] does not describe them. Fields that are zero or empty do not count.
     lacks_fields: bool,
 }
 
@@ -146,7 +146,7 @@ impl<'b> Tape<'b> {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
 
-    /// Records that the object has a protobuf field that can't be decoded, because
+    /// Records that the object has a protobuf field with content that can't be decoded, because
     /// [`kube_messages`] does not describe the field.
     pub(super) fn leave_out_field(&mut self) {
         self.lacks_fields = true;

@@ -57,8 +57,9 @@ impl Compression {
     /// Handles an error of reading a response body. If decompression by the client failed, later
     /// watch requests do not request compression.
     pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
-        // A client that decompresses a watch fails at its second gzip member. `observe_response`
-        // recognizes such a client earlier, but only if the response has the header `Vary`.
+        // A client that decompresses a watch fails, or ends the body, after its first gzip member.
+        // `observe_response` recognizes such a client earlier, but only if the response has the
+        // header `Vary`.
         if error.to_string().contains("decompress") {
             self.transport_decompresses.store(true, Ordering::Relaxed);
         }

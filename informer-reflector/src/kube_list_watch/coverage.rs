@@ -44,7 +44,8 @@ impl Coverage {
     /// Sets the label selector. If [`parse_selector`] can't parse it, the scope has objects with
     /// any labels.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
-        // The server rejects an invalid selector, but also accepts some that can't be parsed here.
+        // The server rejects an invalid selector, but accepts valid ones with `>` or `<`, which
+        // can't be parsed here.
         self.labels = parse_selector(selector).unwrap_or_default();
     }
 

@@ -229,8 +229,8 @@ impl<K> KubeListWatch<K> {
     /// fails. A list is less exact: it can accept an object of up to three times the maximum size,
     /// or up to 768 KiB if that is more. With a larger object, it fails. Default: 16 MiB.
     ///
-    /// In addition to the decoded objects, decoding a response needs at most ten times the maximum
-    /// size in memory, even if the server is faulty. etcd stores no object of more than 1.5 MiB.
+    /// Besides the decoded objects, decoding needs memory of at most ten times the size of the
+    /// largest accepted object, even if the server is faulty. etcd limits objects to 1.5 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;

@@ -22,7 +22,7 @@ pub(super) struct Listing<K> {
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
-    /// The number of objects that can't be decoded, and whose name can't be read either.
+    /// The number of objects whose name can't be read, usually because they can't be decoded.
     nameless: usize,
     received: usize,
 }

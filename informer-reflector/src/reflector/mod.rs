@@ -4,8 +4,8 @@
 //! a stream or in pages, then watch from the version of the list. A watch that ends is resumed; a
 //! relist follows only if the version has expired or resuming does not help. Unlike client-go, the
 //! reflector resumes after an error before it relists, it resets its backoff only after a watch has
-//! lasted ten seconds, and every request has a timeout. The status lists undecodable objects,
-//! and the store keeps their last valid versions.
+//! lasted ten seconds, and every request has a timeout. Also unlike in client-go, the status lists
+//! undecodable objects, and the store keeps their last valid versions.
 
 mod backoff;
 mod config;
@@ -324,8 +324,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Sends a request and waits until its response begins, or returns an error after `max_wait`.
-    /// The first response after an outage also permits two other waiting reflectors to send their
-    /// requests.
+    /// This reflector's first response after an outage permits up to two waiting reflectors of the
+    /// same server to send their requests.
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,

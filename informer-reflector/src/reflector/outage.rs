@@ -4,8 +4,8 @@
 //! [`Queue`] implements the rules without clock and tasks. A waiter needs a permission to send its
 //! request. There are two kinds of permissions: a turn is granted when enough time has passed since
 //! the last turn; an extra permission is granted when another reflector gets a response from the
-//! server. There is no separate task that grants permissions: each waiter that wakes grants those
-//! that are due, to itself or to other waiters.
+//! server. No separate task grants permissions: each waiter that wakes grants those that are due,
+//! to itself or to others. A reflector that gets a response grants extra permissions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -180,7 +180,7 @@ impl Queue {
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
-    /// Returns the earliest time at which the reflector `waiter` can send its request. Ignores the
+    /// Returns the earliest time at which the reflector `waiter` can get a turn. Ignores the
     /// reflectors that come before it in the queue.
     fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
         let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
@@ -235,10 +235,10 @@ impl Outage {
     /// Waits until the reflector can send its next request to the unavailable server. Waiting
     /// reflectors send one after another, but a response to one of them lets two others send
     /// immediately. If the reflector still waits at the end of its backoff, calls `queued` with the
-    /// expected time of its request, and again after each change of this time.
+    /// expected time of its request, and again if this time has changed when the reflector wakes.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the next reflector in the queue can send its request instead.
+    /// If the future is dropped, an unused permission passes to the next reflector in the queue.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, mut queued: impl FnMut(Instant)) {
         let (id, wake) = self.queue.lock().join(failures, Instant::now());
         let mut entry = QueueEntry { outage: self, id, has_used_permission: false };

@@ -322,7 +322,11 @@ impl Throttle {
             let suppressed = std::mem::take(self).suppressed;
             self.began = Some(now);
             if suppressed > 0 {
-                tracing::warn!(resource, suppressed, "log lines about quarantined objects were suppressed");
+                tracing::warn!(
+                    resource,
+                    suppressed,
+                    "log lines about quarantined objects, which can't be stored, were suppressed"
+                );
             }
         }
         if self.logged == MAX_OBJECT_LINES {
@@ -331,7 +335,10 @@ impl Throttle {
         }
         self.logged += 1;
         if self.logged == MAX_OBJECT_LINES {
-            tracing::warn!(resource, "log lines about quarantined objects are suppressed for up to a minute");
+            tracing::warn!(
+                resource,
+                "log lines about quarantined objects, which can't be stored, are suppressed for up to a minute"
+            );
         }
         true
     }

@@ -42,7 +42,8 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 ///
 /// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
 /// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
-/// the server closes two streaming lists of a reflector early.
+/// the server closes two streaming lists of a reflector early, without a complete list between
+/// them.
 #[derive(Clone)]
 pub struct SharedServer {
     inner: Arc<Inner>,
@@ -83,7 +84,7 @@ impl SharedServer {
     /// Waits for a reflector's turn to send its next request to an unavailable server.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the next reflector can send its request instead.
+    /// If the future is dropped, an unused turn passes to the next waiting reflector.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, queued: impl FnMut(Instant)) {
         self.inner.outage.wait_for_turn(failures, queued).await;
     }

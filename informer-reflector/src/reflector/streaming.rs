@@ -23,9 +23,9 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// Each object of a streaming list lengthens the reflector's wait for the end of the list by this
-/// time. The reflector cancels a stream that delivers fewer than 200 objects a second for too long,
-/// and makes a paged list.
+/// Each object of a streaming list lengthens the reflector's maximum wait for the end of the list
+/// by this time. The reflector cancels a stream that delivers fewer than 200 objects a second for
+/// too long, and makes a paged list.
 ///
 /// This limit detects servers that return an ordinary watch: no cluster changes objects of one type
 /// 200 times a second for long. A streaming list over a slow link can also be slower than the
@@ -33,9 +33,9 @@ use super::watch::{GRACE, OpenWatch};
 /// not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// Each received object of a streaming list lengthens the remaining wait for the end of the list.
-/// This is the maximum of the wait, as a multiple of `list_stall_timeout`. Without a maximum,
-/// 720,000 objects would lengthen the wait by an hour.
+/// Each received object of a streaming list lengthens the remaining time for which the reflector
+/// waits for the end of the list. This is the maximum of the remaining time, as a multiple of
+/// `list_stall_timeout`. Without a maximum, 720,000 objects would lengthen the wait by an hour.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// After this number of failed streaming lists, the reflector makes a paged list. A complete list

@@ -140,7 +140,7 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// does not keep. Drop `computed` while no lock is held.
     ///
     /// Returns the positions of the changes whose values could not be added, because the `Hash` or
-    /// `Eq` of a value panicked. If several changes concern the same object, only a failure of the
+    /// `Eq` of a value panicked. If several changes concern the same slot, only a failure of the
     /// last one is returned.
     fn apply(
         &self,

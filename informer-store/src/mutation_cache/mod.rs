@@ -274,8 +274,8 @@ impl<K: 'static> MutationCache<K> {
 }
 
 /// Returns whether `state` lacks the write `written`. Returns `false` if `state` has the same, a
-/// later or an incomparable version of the object, or if the watermark ([`Indexer::watermark`]) of
-/// `state` is the version of the write or later.
+/// later or an incomparable version of the object, or if the watermark of `state` for the object
+/// ([`Snapshot::watermark_for`]) is the version of the write or later.
 fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: the store has all objects up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {

@@ -33,8 +33,8 @@ impl Served {
     }
 }
 
-/// The served resources, and the storage of each custom resource. The storage remains while no
-/// version of the custom resource is served.
+/// The served resources, and the storage of each custom resource. The storage remains until the
+/// definition of the custom resource is deleted, even while no version is served.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     /// The served resources in each version, by URL path, such as `/apis/apps/v1/deployments`.

@@ -55,7 +55,7 @@ pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
     about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))
 }
 
-/// Returns the error of a create whose name is in use. `terminating` tells whether the existing
+/// Returns the error of a create whose name is in use. `terminating` is true if the existing
 /// object is being deleted.
 pub(crate) fn already_exists(kind: &ResourceKind, name: &str, terminating: bool) -> Refusal {
     let state = if terminating { "object is being deleted: " } else { "" };

@@ -37,7 +37,8 @@ pub(crate) enum Content {
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
-    /// The injection is sent after all events up to this resource version, and before later events.
+    /// The injection is sent after all received events up to this resource version, and before
+    /// later events. A lagging replica may not have received all of the earlier events.
     pub(crate) after: u64,
 }
 

@@ -129,8 +129,8 @@ impl Server {
         ended.cancel();
     }
 
-    /// Adds another API server on the same storage. Returns the resource version that its watch
-    /// cache has reached, which can lag behind the storage.
+    /// Adds another API server on the same storage. Returns that server's view of the revision
+    /// counter, which can lag behind the storage.
     pub(crate) fn add_replica(&self) -> Revision {
         let revision = self.api.revision.of_replica();
         self.replicas.lock().push(revision.clone());

@@ -193,7 +193,8 @@ impl History {
 
     /// Returns the next events of a reader, up to the resource version `up_to`. Returns an error if
     /// the reader lags too far behind, or if the history was reset. `is_selected` returns whether
-    /// the client of the watch receives an event.
+    /// the client of the watch receives an event. If [`SlowWatchLimit::is_timed`] is true, only
+    /// such events count as lag.
     pub(crate) fn read(
         &self,
         reader: &Reader,

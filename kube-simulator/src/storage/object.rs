@@ -96,8 +96,9 @@ impl Object {
 
     /// Parses the object, so that it can be changed.
     pub(crate) fn decode(&self) -> Map<String, Value> {
-        // `encode` has written these bytes as a JSON object, so parsing could fail only for an object
-        // that is nested more deeply than the JSON parser accepts. `api::writes` refuses such objects.
+        // `encode` has written these bytes as a JSON object, so parsing could fail only for an
+        // object that is nested more deeply than the JSON parser accepts. `api::writes` refuses
+        // such objects.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 

@@ -94,7 +94,10 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         }
     }
     for case in CASES.iter().filter(|case| our_figures.median(case.ours, case.unit).is_none()) {
-        eprintln!("our benchmarks lack \"{}\"; correct xtask/src/bench/cases.rs", case.ours);
+        eprintln!(
+            "the benchmark `{}` does not exist; correct its name in xtask/src/bench/cases.rs",
+            case.ours
+        );
     }
     let machine = Machine::here(client_go.is_some())?;
     println!("{machine}\n\n{}", table::markdown(&CASES, &our_figures, &their_figures));

@@ -35,7 +35,7 @@ const KOPIUM: Tool = Tool { name: "kopium", version: KOPIUM_VERSION, args: &[] }
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Write nothing; fail if a generated file is stale, or if the stored data of Kubernetes' kinds
-    /// differs from the sources of Kubernetes
+    /// differs from the sources of k8s-openapi or of Kubernetes
     #[arg(long)]
     check: bool,
 

@@ -165,8 +165,9 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Replaces the verbs, short names and other properties of each kind by those in `kubernetes`. A
-/// kind that is not in `kubernetes` keeps its short names and loses the other properties.
+/// Replaces the properties of each kind that come from Kubernetes, such as verbs and short names,
+/// by those in `kubernetes`. A kind that is not in `kubernetes` keeps its short names, and loses
+/// the other properties that come from Kubernetes.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {

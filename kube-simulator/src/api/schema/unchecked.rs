@@ -102,9 +102,10 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether a schema contains `keyword`, so that the client needs a warning that the
-/// simulator ignores this keyword. In a schema with `x-kubernetes-int-or-string`, `anyOf` and
-/// `allOf` need no warning: they only repeat that the value is an integer or a string.
+/// Returns whether a schema contains `keyword` with a value other than `false`, so that the client
+/// needs a warning that the simulator ignores this keyword. In a schema with
+/// `x-kubernetes-int-or-string`, `anyOf` and `allOf` need no warning: they only repeat that the
+/// value is an integer or a string.
 fn needs_warning(schema: &Value, keyword: &str) -> bool {
     let is_set = schema.get(keyword).is_some_and(|value| *value != false);
     is_set && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

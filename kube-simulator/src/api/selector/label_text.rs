@@ -154,7 +154,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses the values in parentheses. A missing value is empty: `(a,)` contains `a` and an empty
-    /// value, and `()` contains one empty value. Errors contain `label`.
+    /// value, and `()` contains one empty value. Errors about an invalid value contain `label`.
     fn set(&mut self, label: &str) -> Result<Vec<String>, String> {
         let open = self.take();
         if !open.is_sign("(") {

@@ -302,9 +302,9 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds. It is 0 except for a scheduled pod that has not finished, if
-/// `SimulatorBuilder::graceful_pod_deletion` is set. For such a pod it is `wanted`, or the period in
-/// the pod's spec (default: 30).
+/// Returns the grace period in seconds. It is 0 except for a scheduled pod that has not finished,
+/// if `SimulatorBuilder::graceful_pod_deletion` is set. For such a pod it is `wanted`, or the
+/// period in the pod's spec (default: 30).
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

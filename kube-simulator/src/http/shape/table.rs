@@ -70,7 +70,7 @@ impl Rows {
         });
         let cells: Vec<Value> = cells.collect();
         let mut row = json!({ "cells": cells });
-        // The row of the bookmark that ends an initial list always has the metadata, which contain
+        // The row of the bookmark that ends an initial list always has the metadata, which contains
         // the annotation.
         let ends_list = object["metadata"]["annotations"][INITIAL_EVENTS_END] == "true";
         match self.include {

@@ -67,8 +67,8 @@ pub(super) struct WatchStream {
     pub(super) pending: VecDeque<Arc<Event>>,
     /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Bytes, errors and ends of the stream that a test injects. Each waits until all events up to
-    /// its resource version ([`PlacedInjection::after`]) are sent.
+    /// Bytes, errors and ends of the stream that a test injects. Each waits until all received
+    /// events up to its resource version ([`PlacedInjection::after`]) are sent.
     pub(super) inbox: VecDeque<PlacedInjection>,
     /// Injected data that replaces events: the first entry replaces the next event that is sent.
     pub(super) substitutes: VecDeque<WatchInjection>,
@@ -194,8 +194,8 @@ impl WatchStream {
         self.end_initial(buffer, |end| end.due.is_none());
     }
 
-    /// Sends the bookmark that ends the initial events, if `is_due` returns true for it. The version
-    /// of the bookmark covers all events that were sent before.
+    /// Sends the bookmark that ends the initial events, if `is_due` returns true for it. The
+    /// version of the bookmark covers all events that were sent before.
     fn end_initial(&mut self, buffer: &mut BytesMut, is_due: impl FnOnce(&EndBookmark) -> bool) {
         if self.framing.is_full(buffer) || self.ended.is_some() || !self.pending.is_empty() {
             return;

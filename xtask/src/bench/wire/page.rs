@@ -1,5 +1,5 @@
-//! Writes tables and charts to docs/benchmarks.md. Each measurement has two markers there, and only
-//! the text between the markers of a measurement that was made changes.
+//! Writes tables and charts to docs/benchmarks.md. Each measurement has two markers there. A run
+//! changes only the text between the markers of the measurements that it made.
 
 use std::path::Path;
 

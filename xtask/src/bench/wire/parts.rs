@@ -28,7 +28,7 @@ pub(crate) const HANDLERS: [usize; 2] = [10, 100];
 pub(crate) const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
 /// A unit in the tables, and the factor that converts a measured value to this unit. Measured
-/// values are in seconds or bytes, or have no unit.
+/// values are in seconds, in bytes or per second, or have no unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     pub(crate) name: &'static str,

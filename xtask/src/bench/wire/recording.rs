@@ -24,7 +24,7 @@ impl Frames {
             Encoding::Protobuf => length_prefixed(&bytes),
         };
         if ends.last() != Some(&bytes.len()) {
-            bail!("{} ends with an incomplete frame; repeat with `--record`", path.display());
+            bail!("the recording {} ends within an object; replace it with `--record`", path.display());
         }
         Ok(Self { bytes, ends })
     }

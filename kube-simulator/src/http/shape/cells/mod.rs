@@ -64,8 +64,8 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> 
     })
 }
 
-/// Returns the time since a timestamp, as `kubectl get` prints it: `<invalid>` for a time in the
-/// future.
+/// Returns the time since a timestamp, as `kubectl get` prints it: `<invalid>` for a time two
+/// seconds or more in the future, and `<unknown>` without a timestamp.
 fn since(time: Option<&Value>, now: Timestamp) -> String {
     match time.and_then(Value::as_str).map(str::parse::<Timestamp>) {
         None => "<unknown>".to_owned(),
