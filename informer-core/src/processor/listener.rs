@@ -121,7 +121,7 @@ impl ProcessorListener {
     }
 
     /// Returns whether this handler receives the resyncs that are published now. Each call of
-    /// [`check_resync`](Self::check_resync) decides this anew.
+    /// [`check_resync`](Self::check_resync) decides this again.
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }

@@ -200,7 +200,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// After a [short](SHORT_PAGE) page, waits until [`Pace`](super::pace::Pace) allows the request
-    /// for the next page, because a faulty server can return short pages for ever. The page was
+    /// for the next page, because a faulty server can return short pages without end. The page was
     /// requested with `limit`, and `before` objects had arrived before it.
     ///
     /// # Errors
