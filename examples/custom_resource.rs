@@ -32,8 +32,8 @@ struct CronTabSpec {
     schedule: String,
 }
 
-/// The function of the index `by_schedule`: returns the schedule of a job, or an error if the schedule is invalid. The
-/// store keeps the object in spite of the error, and `index_failures` returns the error.
+/// The function of the index `by_schedule`. The store keeps an object for which the function fails,
+/// and `index_failures` returns the error.
 fn schedules(tab: &CronTab) -> Result<Option<String>, String> {
     let schedule = &tab.spec.schedule;
     match schedule.split_whitespace().count() {

@@ -17,7 +17,6 @@ use kube::core::PartialObjectMeta;
 use serde_json::json;
 use server::Server;
 
-/// Returns the UIDs of an object's owners.
 fn owners(object: &PartialObjectMeta<Secret>) -> Vec<String> {
     let owners = object.metadata.owner_references.iter().flatten();
     owners.map(|owner| owner.uid.clone()).collect()

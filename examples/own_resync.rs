@@ -18,8 +18,7 @@ use serde_json::json;
 use server::Server;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// Returns a handler that counts the resyncs of objects in `count`, and sends a message for each to
-/// `sender`, if there is one.
+/// Returns a handler that counts the resyncs of objects, and sends a message for each to `sender`.
 fn counting(count: &Arc<AtomicUsize>, sender: Option<UnboundedSender<()>>) -> Handlers<ConfigMap> {
     let count = Arc::clone(count);
     Handlers::<ConfigMap>::new().on_update(move |old, new| {

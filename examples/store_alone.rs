@@ -10,7 +10,7 @@ use std::time::Duration;
 use informer_factory::informer_store::{Change, ExpirationCache, store};
 use informer_factory::{Cached, ObjectKey, ResourceVersion, Uid};
 
-/// The type of the stored objects. A store can have objects of any type.
+/// A store can have objects of any type.
 #[derive(Clone, Debug)]
 struct Book {
     title: &'static str,

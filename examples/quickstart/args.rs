@@ -31,7 +31,6 @@ pub(crate) struct Args {
     pub(crate) inspect: Option<u16>,
 }
 
-/// The cluster that the program watches.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Cluster {
     Simulated,
@@ -42,8 +41,7 @@ pub(crate) enum Cluster {
 }
 
 impl Args {
-    /// Parses the command line of this process. Returns `None` for `--help`, unless an argument
-    /// before it is invalid.
+    /// Parses the command line. Returns `None` for `--help`.
     pub(crate) fn parse() -> Result<Option<Self>, String> {
         let cluster = Cluster::Simulated;
         let mut args = Self { run_for: None, cluster, pods: 2_000, nodes: 50, rate: 20, inspect: None };

@@ -5,11 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// An object whose location and changes can be described in a few words.
 pub(crate) trait Describe {
-    /// Returns the location of the object with a leading space, such as ` on node-1`; empty if the object has no
-    /// location.
+    /// Returns the location of the object with a leading space, such as ` on node-1`; can be empty.
     fn place(&self) -> String;
 
-    /// Describes the differences from an earlier version of the object.
     fn changes_since(&self, old: &Self) -> String;
 }
 
@@ -80,9 +78,8 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
     (old != new).then(|| format!("{what} {old} → {new}"))
 }
 
-/// Joins the descriptions of the changes with commas. If there are none, returns the first name in
-/// `parts` whose value is `true`, which means that this part of the object differs. If no part
-/// differs, returns `metadata`.
+/// Joins the changes. If there are none, returns the name of the first part of the object that
+/// differs.
 fn summarize(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);

@@ -24,7 +24,7 @@ pub(crate) fn printer() -> (Printer, Lines) {
     (printer, Lines { tally, lines: receiver, seconds: interval(Duration::from_secs(1)) })
 }
 
-/// Counters of the events that a [`Printer`] has received, without the initial list.
+/// Counters of events, without the initial list.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) added: AtomicU64,
@@ -34,8 +34,6 @@ pub(crate) struct Tally {
     this_second: AtomicU64,
 }
 
-/// An event handler for objects of any type that implements [`Describe`]. It counts all events
-/// except the initial list, and prints some of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     tally: Arc<Tally>,
@@ -43,7 +41,6 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Returns the counters of events.
     pub(crate) fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
     }
@@ -79,7 +76,7 @@ impl<K: Describe + 'static> EventHandler<K> for Printer {
     }
 }
 
-/// Receives the lines that a [`Printer`] sends, so that the main loop can write them.
+/// Receives the lines that a [`Printer`] sends.
 #[derive(Debug)]
 pub(crate) struct Lines {
     tally: Arc<Tally>,

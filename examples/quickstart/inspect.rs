@@ -5,7 +5,6 @@ use std::error::Error;
 use informer_factory::{SharedIndexInformer, SharedInformerFactory};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-/// Serves the inspector on a port of 127.0.0.1 and prints its address.
 pub(crate) async fn serve(
     port: u16,
     factory: &SharedInformerFactory,

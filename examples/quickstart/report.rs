@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use crate::events::Tally;
 use crate::source::Source;
 
-/// Prints reports on the informers of nodes and pods, and on their handlers.
 pub(crate) struct Report {
     pub(crate) started: Instant,
     pub(crate) nodes: SharedIndexInformer<Node>,
@@ -23,21 +22,18 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Prints which resources of which cluster the program watches.
     pub(crate) fn print_source(&self, source: &Source) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.status().description(), self.pods.status().description());
         writeln!(io::stdout(), "watching {nodes} and {pods} of {source}")
     }
 
-    /// Prints the numbers of pods and nodes in the stores, and the time since the start.
     pub(crate) fn print_synced(&self) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.indexer().len(), self.pods.indexer().len());
         let seconds = self.started.elapsed().as_secs_f64();
         writeln!(io::stdout(), "synced {pods} pods and {nodes} nodes in {seconds:.2} s")
     }
 
-    /// Prints a report on the stores, events and handlers, with `look_up` as its last line. Prints
-    /// nothing if the report equals the last one.
+    /// Prints a report that ends with `look_up`, unless the report equals the last one.
     pub(crate) fn print_block(&mut self, look_up: &str) -> io::Result<()> {
         let handlers = self.handlers.each_ref().map(|handler| {
             let stats = handler.stats();
@@ -59,7 +55,6 @@ impl Report {
         Ok(())
     }
 
-    /// Prints the final numbers of nodes, pods and events, and the time since the start.
     pub(crate) fn print_summary(&self) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.indexer().len(), self.pods.indexer().len());
         let seconds = self.started.elapsed().as_secs_f64();
@@ -73,8 +68,7 @@ impl Report {
     }
 }
 
-/// Describes the number of an informer's objects, its health, and the resource version that its
-/// store has reached, or the reason why the informer has not synced.
+/// Describes the state of an informer, or the reason why the informer has not synced.
 fn state<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> String {
     let health = informer.health();
     if !informer.has_synced() {

@@ -27,8 +27,8 @@ struct Simulation {
 }
 
 impl Source {
-    /// Creates a client for the API server that the command line selects, and starts this server if
-    /// it is simulated. Sends nothing to a real server.
+    /// Creates a client for the API server that the command line selects. Starts a simulated
+    /// server, but sends nothing to a real one.
     pub(crate) async fn connect(args: &Args) -> Result<Self, Box<dyn Error>> {
         let (config, simulation) = match &args.cluster {
             Cluster::Simulated => {
@@ -54,7 +54,6 @@ impl Source {
         Ok(Self { client, address, simulation })
     }
 
-    /// Stops the simulated server, if there is one.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
         // Dropping the client closes its connections, so that the simulator need not wait for them.
         drop(self.client);

@@ -122,9 +122,8 @@ impl FooController {
         Ok(())
     }
 
-    /// Removes the entry of a deleted `Foo` from the `ConfigMap` [`DIRECTORY`], and then the
-    /// finalizer. The garbage collector deletes the Deployment, because the `Foo` owns the
-    /// Deployment.
+    /// Removes the entry of a deleted `Foo`, and then the finalizer. The garbage collector deletes
+    /// the Deployment, which the `Foo` owns.
     async fn clean_up(
         &self,
         foo: &Cached<Foo>,
@@ -185,7 +184,7 @@ impl FooController {
     }
 
     /// Writes the status of a `Foo` if the status has changed. Before the write, sends a Kubernetes
-    /// event if the problem or the generation in the status has changed.
+    /// event if the problem or the generation has changed.
     async fn report(
         &self,
         foo: &Cached<Foo>,

@@ -32,7 +32,6 @@ pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 /// The environment variable with the path of a test cluster's kubeconfig, as in `cargo xtask e2e`.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// The name of the lease that the leader holds.
 const LEASE: &str = "foo-controller";
 
 #[derive(Parser)]

@@ -23,14 +23,13 @@ use crate::controller::{DIRECTORY, available};
 use crate::foo::{Foo, FooSpec};
 use crate::{Failure, LEASE, deployments};
 
-/// The number of `Foo`s that the scenario creates.
 const FOOS: usize = 100;
 
 /// The number of Deployments at which the first leader is killed. It is much smaller than [`FOOS`],
 /// so that the leader is killed before it completes its work.
 const KILLED_AT: usize = 8;
 
-/// Timeout of each wait; a working program never reaches it.
+/// Timeout of waits for changes in the cluster; a working program never reaches it.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn run(client: &Client, url: Option<&str>) -> Result<(), Failure> {
@@ -106,8 +105,8 @@ impl Scenario {
         Ok(Process { name, child: command.spawn()? })
     }
 
-    /// Runs the scenario: kills the leader during its work, and checks that the next leader brings
-    /// all `Foo`s into their desired state.
+    /// Kills the leader during its work, and checks that the next leader brings all `Foo`s into
+    /// their desired state.
     async fn run(&self) -> Result<(), Failure> {
         let (foos, params) = (self.api::<Foo>(), PostParams::default());
         let directory = serde_json::from_value(json!({ "metadata": { "name": DIRECTORY } }))?;
@@ -223,16 +222,15 @@ impl Scenario {
         Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
     }
 
-    /// Returns whether garbage is collected on this server. The simulator collects garbage. A real server
-    /// needs a controller manager. A controller manager creates the service account `default` in each
-    /// namespace, so the existence of this account shows that one is running.
+    /// Returns whether garbage is collected on this server. A real server needs a controller
+    /// manager, which also creates the service account `default` in each namespace.
     async fn collects_garbage(&self) -> Result<bool, Failure> {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Returns whether the pods of Deployments become ready: always on the simulator, where the
-    /// scenario runs a substitute for the Deployment controller. A real server needs a node and a
-    /// controller manager.
+    /// Returns whether the pods of Deployments become ready. A real server needs a node and a
+    /// controller manager; on the simulator, the scenario runs a substitute for the Deployment
+    /// controller.
     async fn runs_pods(&self) -> Result<bool, Failure> {
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
@@ -264,9 +262,8 @@ fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     }))
 }
 
-/// Polls a condition until it is true. After a timeout, returns an error that contains `what`.
-/// Polling is necessary, because other processes do the work, and only the server shows their
-/// results.
+/// Polls a condition until it is true. Polling is necessary, because other processes do the work,
+/// and only the server shows their results.
 async fn until(what: &str, mut condition: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let polling = async {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// The environment variable that selects a real server: its value is the path of a kubeconfig.
+/// The environment variable with the path of the kubeconfig of a real server.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// Returns whether the examples use a real server and not the simulator.

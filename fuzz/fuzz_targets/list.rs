@@ -41,8 +41,8 @@ fn decode<K: DeserializeOwned + Clone + Send + Sync + 'static>(
     Ok((items, end))
 }
 
-/// Returns the items and the metadata that `serde_json` decodes from the body of a list. Returns
-/// `None` if the body is not a valid list. The decoder may then accept or reject the body.
+/// Decodes the body of a list with `serde_json`. Returns `None` for an invalid list, which the
+/// decoder may accept or reject.
 fn expected(body: &[u8]) -> Option<(Vec<Value>, ListMeta)> {
     let Value::Object(mut list) = serde_json::from_slice(body).ok()? else { return None };
     let is_text = |field: &str| list.get(field).is_none_or(|value| value.is_string() || value.is_null());

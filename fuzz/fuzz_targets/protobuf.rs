@@ -1,6 +1,6 @@
-//! The body of a watch or list in protobuf, split anywhere: the decoders never panic, and return the same objects
-//! however the body is split. They also return the same objects whether they decode directly into the Rust type, or
-//! through a tape, which is a flat list of tokens.
+//! The body of a watch or list in protobuf, split anywhere: the decoders never panic. They return
+//! the same objects however the body is split, and whether they decode directly or through a tape
+//! (a list of tokens).
 #![no_main]
 
 use std::fmt;
@@ -22,8 +22,8 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(listed, list::<FromTape>(&[body]));
 });
 
-/// A pod that is always decoded through a tape, which is a flat list of tokens. The decoder reads
-/// most messages of type `Pod` directly, without a tape, but does not do this for a wrapper type.
+/// A pod that is always decoded through a tape, because only the type `Pod` itself is decoded
+/// directly.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct FromTape(Pod);
@@ -34,12 +34,11 @@ impl fmt::Debug for FromTape {
     }
 }
 
-/// A decoded object whose content can be written as text, so that it can be compared.
 trait Object: DeserializeOwned + fmt::Debug + Send + Sync + 'static {}
 
 impl<K: DeserializeOwned + fmt::Debug + Send + Sync + 'static> Object for K {}
 
-/// Decodes the body of a watch. Returns the events as text, or the error.
+/// Returns the decoded events, or the error, as text.
 fn watch<K: Object>(pieces: &[&[u8]]) -> String {
     let mut decoder = WatchDecoder::<K>::new(PrunePaths::default()).encoding(Encoding::Protobuf);
     let mut events = Vec::new();
@@ -55,7 +54,7 @@ fn watch<K: Object>(pieces: &[&[u8]]) -> String {
     }
 }
 
-/// Returns the event, with the content of its object, as text.
+/// Returns the event with the content of its object.
 fn event_text<K: Object>(event: &WatchEvent<K>) -> String {
     match event {
         WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
@@ -65,7 +64,7 @@ fn event_text<K: Object>(event: &WatchEvent<K>) -> String {
     }
 }
 
-/// Decodes the body of a list. Returns the items and the end of the list as text, or the error.
+/// Returns the decoded items and the end of the list, or the error, as text.
 fn list<K: Object>(pieces: &[&[u8]]) -> String {
     let mut decoder = ListDecoder::<K>::new(PrunePaths::default()).encoding(Encoding::Protobuf);
     let mut items = Vec::new();

@@ -1,6 +1,5 @@
-//! The body of a list or watch, read by `KubeListWatch`: a body that is compressed in any number of
-//! gzip members gives the same result as the plain body. An invalid compressed body does not make
-//! the reader hang.
+//! The body of a list or watch, read by `KubeListWatch`: a body in any number of gzip members gives
+//! the same result as the plain body, and reading an invalid body ends.
 #![no_main]
 
 use std::io::Write;
@@ -44,8 +43,7 @@ fn gzip(piece: &[u8]) -> Bytes {
     encoder.finish().expect("a write to memory").into()
 }
 
-/// Reads a list or watch from a response whose body consists of `pieces`. Returns the items or
-/// events as text.
+/// Returns the items or events of a response whose body consists of `pieces`, as text.
 fn read(is_watch: bool, encoding: &'static str, pieces: Vec<Bytes>) -> Result<String, ListWatchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 /// Splits a fuzz input into a body and the pieces of this body. The first byte of the input, modulo
 /// 8, is the number of cuts. The next bytes are the positions of the cuts, and all bytes after them
-/// are the body. Returns `None` if the input is too short for its cuts.
+/// are the body.
 pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (&count, rest) = input.split_first()?;
     let (cuts, body) = rest.split_at_checked(usize::from(count % 8))?;
@@ -27,8 +27,8 @@ pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     Some((body, pieces))
 }
 
-/// Returns whether `json` is an object whose top-level fields have no duplicates. Two decoders can
-/// treat duplicates differently, so their results for an object with duplicates are not compared.
+/// Returns whether `json` is an object without duplicate top-level fields. Results for duplicates
+/// are not compared, because decoders can treat duplicates differently.
 pub fn has_unique_fields(json: &[u8]) -> bool {
     serde_json::from_slice::<UniqueFields>(json).is_ok()
 }
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for UniqueFields {
     }
 }
 
-/// The pods of a [`Server`]: the name and the labels of each pod.
+/// The name and the labels of each pod of a [`Server`].
 pub const PODS: [(&str, &[(&str, &str)]); 4] = [
     ("a", &[("app", "web"), ("tier", "front")]),
     ("b", &[("app", "db")]),
@@ -68,7 +68,7 @@ pub const PODS: [(&str, &[(&str, &str)]); 4] = [
     ("d", &[]),
 ];
 
-/// A simulated API server with the pods in [`PODS`], and the async runtime for its requests.
+/// A simulated API server with the pods in [`PODS`].
 pub struct Server {
     runtime: Runtime,
     client: Client,
@@ -76,7 +76,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a simulated API server, and creates the pods in [`PODS`].
+    /// Starts the server, and creates the pods.
     #[expect(clippy::missing_panics_doc, reason = "fuzzing needs the server")]
     #[must_use]
     pub fn start() -> Self {

@@ -1,4 +1,5 @@
-//! Reads and checks definitions. In this crate, a definition is a `CustomResourceDefinition`.
+//! Reads and checks definitions. In this crate, a definition is a `CustomResourceDefinition`. A
+//! version of a definition is usable if its schema has a `spec` with properties.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +12,13 @@ use serde_json::Value;
 /// The parts of a `CustomResourceDefinition` that the generator needs.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// The file of the definition, which error messages name.
     pub(crate) path: PathBuf,
     pub(crate) group: String,
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) short: Vec<String>,
     pub(crate) namespaced: bool,
-    /// The names of the versions that are served and have a usable schema.
+    /// The served and usable versions.
     pub(crate) versions: Vec<String>,
     /// The whole `CustomResourceDefinition`.
     pub(crate) value: Value,
@@ -54,17 +54,15 @@ struct Schema {
     open_api: Option<Value>,
 }
 
-/// The `CustomResourceDefinition`s that were read from files.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    /// The definitions with at least one served version that has a usable schema.
+    /// The definitions with at least one usable version.
     pub(crate) usable: Vec<Definition>,
-    /// Descriptions of the skipped definitions, versions and fields, each with the reason.
+    /// The skipped definitions, versions and fields, each with the reason.
     pub(crate) left_out: Vec<String>,
 }
 
-/// Reads all `CustomResourceDefinition`s in the files, and skips those without a usable version.
-/// Fails if no definition is usable.
+/// Skips definitions without a usable version. Fails if no definition is usable.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
     if paths.is_empty() {
         bail!("no definitions are given; name at least one file with a CustomResourceDefinition");
@@ -168,8 +166,8 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Returns the top-level fields of a version except `apiVersion`, `kind`, `metadata`, `spec` and
-/// `status`, or the reason why the version is unusable.
+/// Returns the top-level fields of a usable version that its generated types lack. The error is the
+/// reason why the version is not usable.
 fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {

@@ -12,7 +12,6 @@ use anyhow::bail;
 use crate::shared::names::ident;
 use crate::taken::{FACTORY_METHODS, GROUPS};
 
-/// Returns the name of each group's accessor.
 pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeMap<&'a str, String>> {
     let free =
         |name: &str| ident(name).is_ok() && !GROUPS.contains(&name) && !FACTORY_METHODS.contains(&name);
@@ -36,8 +35,7 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
     )
 }
 
-/// Returns a name from the first `labels` labels of the group: with two labels,
-/// `networking.example.com` becomes `networking_example`.
+/// Makes a name from the first `labels` labels of the group.
 fn name(group: &str, labels: usize) -> String {
     let labels: Vec<String> = group.split('.').take(labels).map(|label| label.replace('-', "_")).collect();
     let name = labels.join("_");

@@ -1,8 +1,7 @@
 //! Indexes for the `selectableFields` of a `CustomResourceDefinition` (KEP-4358), which are the
 //! fields that a field selector can use.
 //!
-//! The JSON path of a selectable field becomes a path of Rust fields in kopium's types. Only fields
-//! with strings, Booleans and integers get an index. Enums and fields of other types get none.
+//! Only fields with strings, Booleans and integers get an index.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +15,10 @@ use crate::shared::names::snake;
 /// The types that index values can have, besides `String`.
 const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
 
-/// An index for a selectable field.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Index {
-    /// The name of the index, for example `by_image`.
     name: String,
-    /// The path of the selectable field in Rust, for example `spec.max_size` for the JSON path
-    /// `.spec.maxSize`.
+    /// The path in Rust, such as `spec.max_size` for the JSON path `.spec.maxSize`.
     path: String,
     /// The type of the values; `None` for `String`.
     value: Option<String>,
@@ -37,7 +33,6 @@ impl Index {
     }
 }
 
-/// Returns the indexes for a version of a definition, in the order of the selectable fields.
 pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types: &File) -> Vec<Index> {
     let versions = definition.value["spec"]["versions"].as_array();
     let version = versions.into_iter().flatten().find(|it| it["name"] == version);
@@ -65,8 +60,8 @@ pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types:
     indexes
 }
 
-/// Returns the Rust fields along a JSON path, and the type of the values at its end. `None` if a
-/// field of the path does not exist in Rust, or if the type cannot be an index value.
+/// Returns the Rust fields along a JSON path, and the type of the values at its end. Returns `None`
+/// if the path cannot have an index.
 fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Option<(Vec<String>, String)> {
     let (first, rest) = path.strip_prefix('.')?.split_once('.')?;
     let mut at = match first {
@@ -83,8 +78,7 @@ fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Opt
     (at == "String" || PLAIN.contains(&at.as_str())).then_some((fields, at))
 }
 
-/// Returns the Rust name of the field with this JSON name, and the type of the field without
-/// `Option`.
+/// Returns the Rust name of a field, and its type without `Option`, by its JSON name.
 fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
     let Fields::Named(fields) = &item.fields else { return None };
     let of_json = |field: &&syn::Field| {

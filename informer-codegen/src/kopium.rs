@@ -1,8 +1,7 @@
 //! Runs kopium, the program that generates Rust types from schemas.
 //!
-//! kopium runs as a separate program and is not a dependency of this crate, because it depends on
-//! an older version of kube. The version of kopium is pinned, because its output changes between
-//! versions.
+//! kopium is not a dependency of this crate, because kopium depends on an older version of kube.
+//! The version of kopium is pinned, because the output changes between versions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,9 +15,7 @@ use crate::pipe;
 /// The version of kopium that generates the types.
 pub const VERSION: &str = "0.24.1";
 
-/// The options of kopium: generate documentation, derive `Default` and `PartialEq` where possible,
-/// and do not derive `JsonSchema`. A schema in Rust would only be needed to create the definition
-/// from the Rust type, and users of this crate already have the definition as a file.
+/// `JsonSchema` is not derived, because users already have the definition as a file.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",
@@ -55,7 +52,6 @@ impl Kopium {
         Ok(Self { program: program.to_owned() })
     }
 
-    /// Returns the Rust code of the types of a definition in one version.
     pub(crate) fn types(&self, definition: &Definition, version: &str) -> anyhow::Result<String> {
         let mut value = definition.value.clone();
         plain(&mut value);

@@ -45,8 +45,8 @@ pub use kopium::VERSION as KOPIUM_VERSION;
 
 /// Generates types and accessors for the `CustomResourceDefinition`s in some files.
 ///
-/// Versions without a usable schema are skipped, and listed in [`Report::skipped`]. The order of
-/// the definitions does not change the output.
+/// Versions whose schema has no `spec` with properties are skipped, and listed in
+/// [`Report::skipped`]. The order of the definitions does not change the output.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Generator {
@@ -75,9 +75,10 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If there is no usable definition, if a definition is invalid, if kopium or rustfmt is missing or
-    /// fails, if the folder cannot be written, or if a file that was not generated would be overwritten.
-    /// After an error, no file has been written, except if the error occurred while files were written.
+    /// If all definitions are skipped, if a definition is invalid, if kopium or rustfmt is missing
+    /// or fails, if the folder cannot be written, or if a file that was not generated would be
+    /// overwritten. After an error, no file has been written, except if the error occurred while
+    /// files were written.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
     }

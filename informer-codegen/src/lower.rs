@@ -24,7 +24,7 @@ pub(crate) struct Lowered {
 /// A generated folder with the types of one version of a group.
 #[derive(Debug)]
 pub(crate) struct TypesModule {
-    /// The name of the folder, for example `stable_v1`.
+    /// The folder, for example `stable_v1`.
     pub(crate) name: Ident,
     pub(crate) api_version: String,
     pub(crate) version: String,
@@ -34,7 +34,7 @@ pub(crate) struct TypesModule {
 /// A generated file with the types of a kind.
 #[derive(Debug)]
 pub(crate) struct TypesFile {
-    /// The name of the file without `.rs`, for example `cron_tab`.
+    /// Without `.rs`, for example `cron_tab`.
     pub(crate) file: Ident,
     /// The index of the definition in the list of all definitions.
     pub(crate) definition: usize,
@@ -54,14 +54,12 @@ impl Lowered {
 }
 
 impl TypesModule {
-    /// Returns the path of a file of this folder, relative to the output folder. `name` is the name
-    /// of the file without `.rs`.
+    /// Returns a path relative to the output folder. `name` lacks the extension `.rs`.
     pub(crate) fn path(&self, name: &str) -> String {
         format!("{}/{name}.rs", self.name)
     }
 }
 
-/// Assigns Rust names to the groups, versions and kinds of the definitions, and to their files.
 pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
     let names: BTreeSet<&str> = definitions.iter().map(|definition| definition.group.as_str()).collect();
     let mut lowered = Lowered { groups: Vec::new(), modules: Vec::new() };

@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Runs the program with `text` as its input, and returns its output.
 pub(crate) fn through(command: &mut Command, text: String) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

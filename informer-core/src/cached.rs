@@ -1,8 +1,7 @@
 //! [`Cached`]: the handle to an object that all parts of an informer use.
 //!
-//! client-go passes pointers, and each part of an informer computes the key of the object again. A
-//! handler that writes through such a pointer corrupts the cache, so client-go has a mutation
-//! detector. A [`Cached`] is immutable, so it needs no detector.
+//! In client-go, a handler that writes through a pointer corrupts the cache, so client-go has a
+//! mutation detector. A [`Cached`] is immutable.
 
 use std::any::TypeId;
 use std::fmt;
@@ -54,17 +53,14 @@ pub struct Cached<K> {
 pub enum AnyObject {}
 
 impl Cached<AnyObject> {
-    /// Returns a handle that can be dereferenced: a new handle if this one is
-    /// [closed](Self::is_closed), and otherwise this one. To dereference the result, the caller
-    /// must convert it with [`cast_ref`](Self::cast_ref) from [`AnyObject`] to the type of the
-    /// object.
+    /// Returns a handle that can be dereferenced after [`cast_ref`](Self::cast_ref) to the type of
+    /// the object: a new handle if this one is [closed](Self::is_closed), and otherwise this one.
     pub(crate) fn opened(self) -> Self {
         Self::from_handle(self.handle.open())
     }
 
-    /// Returns whether this handle has been used: it has decoded its object, or clones of it exist.
-    /// Always `false` if the object is not stored encoded, or if the handle cannot be dereferenced
-    /// ([`is_closed`](Self::is_closed)).
+    /// Returns whether this handle has decoded its object, or has clones. Always `false` if the
+    /// object is not encoded, or if the handle is [closed](Self::is_closed).
     pub(crate) fn is_in_use(&self) -> bool {
         self.handle.is_in_use()
     }
@@ -132,8 +128,8 @@ impl<K> Cached<K> {
         Self { handle, _type: PhantomData }
     }
 
-    /// Changes only the static type of the handle, without a check. If this handle cannot decode
-    /// its encoded object ([`is_closed`](Cached::is_closed)), the result must not be dereferenced.
+    /// Changes only the static type of the handle, without a check. If this handle is
+    /// [closed](Cached::is_closed), the result must not be dereferenced.
     pub(crate) fn retype<T>(self) -> Cached<T> {
         Cached::from_handle(self.handle)
     }

@@ -1,12 +1,10 @@
-//! [`Compressor`]: compresses the bytes of objects, with the bytes of similar objects as
+//! [`Compressor`]: compresses the bytes of objects, with the bytes of similar objects as LZ4
 //! dictionaries.
 //!
 //! Objects of one family, for example the pods of one `ReplicaSet`, differ in few bytes. The bytes
-//! of a family's second object become the base of the family: the LZ4 dictionary with which all
-//! later objects of the family are compressed. The base is freed with the last object that was
-//! compressed with it; the bytes of the family's next object are then the new base. The first
-//! object of a family, and objects without a family, are compressed with the common base: the bytes
-//! of the first object of the same type.
+//! of a family's second object become the base of the family: the dictionary for its later objects.
+//! The base is freed with the last object that was compressed with it; the next object is then the
+//! new base. The first object of a family is compressed with the common base.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,18 +14,15 @@ use foldhash::fast::RandomState;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use parking_lot::Mutex;
 
-/// The minimum number of families at which [`Families::sweep`] removes unused families. A family is
-/// a group of similar objects, which are compressed with one dictionary.
+/// With fewer families than this, [`Families::sweep`] removes nothing.
 const MIN_SWEEP: usize = 1024;
 
-/// The bytes of an object, plain or compressed.
 pub(crate) enum Bytes {
     Plain(Box<[u8]>),
     Compressed { bytes: Box<[u8]>, plain_len: u32, base: Arc<[u8]> },
 }
 
 impl Bytes {
-    /// Returns the bytes as they were before compression.
     pub(crate) fn plain(&self) -> Cow<'_, [u8]> {
         match self {
             Self::Plain(bytes) => Cow::Borrowed(bytes),
@@ -38,8 +33,7 @@ impl Bytes {
         }
     }
 
-    /// Returns the number of bytes that the object takes in memory, without the dictionary
-    /// (`base`), which the object shares with other objects.
+    /// Returns the number of bytes in memory, without the dictionary (`base`), which objects share.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Plain(bytes) | Self::Compressed { bytes, .. } => bytes.len(),
@@ -47,8 +41,7 @@ impl Bytes {
     }
 }
 
-/// Compresses objects, and chooses the base of each object: the dictionary with which the object is
-/// compressed.
+/// Compresses objects, and chooses the base of each object.
 #[derive(Default)]
 pub(crate) struct Compressor {
     families: Mutex<Families>,
@@ -57,25 +50,23 @@ pub(crate) struct Compressor {
 #[derive(Default)]
 struct Families {
     by_name: HashMap<Box<str>, FamilyBase, RandomState>,
-    /// The bytes of the first object that was compressed. They are the dictionary for the first
-    /// object of each family (a group of similar objects), and for objects without a family.
+    /// The bytes of the first object that was compressed: the base of the first object of each
+    /// family, and of objects without a family.
     common: Option<Arc<[u8]>>,
-    /// The number of families (groups of similar objects) at which [`sweep`](Self::sweep) next
-    /// removes unused families; [`MIN_SWEEP`] if that is larger.
+    /// With fewer families than this, or fewer than [`MIN_SWEEP`], [`sweep`](Self::sweep) removes
+    /// nothing.
     sweep_at: usize,
 }
 
 enum FamilyBase {
-    /// Only one object of the family (a group of similar objects) has been compressed, with the
-    /// common dictionary. The bytes of the next object of the family become the family's own
-    /// dictionary.
+    /// Only one object of the family has been compressed, with the common base.
     Pending,
     Own(Weak<[u8]>),
 }
 
 impl Compressor {
-    /// Compresses an object. `family` is the name of the object's group of similar objects; empty
-    /// if the object has none. Returns the plain bytes if compression does not make them smaller.
+    /// Compresses an object. `family` is empty if the object has no family. Returns the plain bytes
+    /// if compression does not make them smaller.
     pub(crate) fn compress(&self, plain: &[u8], family: &str) -> Bytes {
         let base = self.families.lock().base_of(plain, family);
         let Ok(plain_len) = u32::try_from(plain.len()) else { return Bytes::Plain(plain.into()) };
@@ -111,9 +102,8 @@ impl Families {
         }
     }
 
-    /// If there are many families (groups of similar objects), removes unused families. A family is
-    /// used if at least one object in memory is compressed with the family's own dictionary. The
-    /// next object of a removed family counts as the first of a new family.
+    /// Removes the families without a base, and the families whose base no object in memory uses.
+    /// Does nothing while there are few families.
     fn sweep(&mut self) {
         if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
             return;

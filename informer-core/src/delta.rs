@@ -191,8 +191,7 @@ impl<K> Deleted<K> {
     }
 
     /// Returns the last version of the object that the handler received before it received this
-    /// deletion; `None` if that version is unknown, or if [`Filtered`](crate::Filtered) made the
-    /// delete from an update.
+    /// deletion; `None` if that version is unknown.
     ///
     /// This version can differ from [`last_known`](Self::last_known): a deletion can report a last
     /// change of the object, and a slow handler does not receive all versions. Exception: for a

@@ -1,8 +1,7 @@
-//! [`Encoded`]: an object as bytes, and [`Codec`], which decodes them when a reader needs the object.
+//! [`Encoded`]: an object as bytes, and [`Codec`], which decodes them when a reader needs the
+//! object.
 //!
-//! A decoded object is several times the size of its encoded form: a decoded pod consists of about
-//! a hundred small allocations. If most objects of a cache are rarely read, the encoded form saves
-//! memory.
+//! A decoded object is several times the size of its encoded form.
 //!
 //! The lock of an [`Encoded`] and the lock of a [`Codec`] are never held together, and no user code
 //! runs while either is held.
@@ -25,8 +24,8 @@ pub enum Storage {
     #[default]
     Decoded,
     /// As bytes in the encoding of the API server, protobuf or JSON, without the fields that the
-    /// informer prunes. A type that is not of k8s-openapi, such as a slim view, is kept as JSON
-    /// with only the fields that the type has.
+    /// informer prunes. A type that is not of k8s-openapi, such as a slim view (a struct with some
+    /// of the fields), is kept as JSON with only the fields that the type has.
     ///
     /// An object is decoded when a handle to the object is dereferenced or an index function reads
     /// the object. The decoded object is freed when all handles that were dereferenced have been
@@ -73,7 +72,7 @@ pub struct Codec {
 #[derive(Default)]
 struct Recent {
     objects: Vec<Arc<OwnedObject<AnyObject>>>,
-    /// The index in `objects` of the oldest object, once there are [`RECENT`] objects; zero before.
+    /// The index of the oldest object, once there are [`RECENT`] objects.
     oldest: usize,
 }
 
@@ -86,8 +85,8 @@ impl Codec {
         Self { decode: Box::new(decode), compressor, recent: Mutex::default() }
     }
 
-    /// Adds an object to the recently decoded objects. Drops the oldest of them if there are more
-    /// than [`RECENT`].
+    /// Adds an object to the recently decoded objects. Drops the oldest if there are more than
+    /// [`RECENT`].
     fn keep(&self, object: Arc<OwnedObject<AnyObject>>) {
         let mut recent = self.recent.lock();
         let oldest = if recent.objects.len() < RECENT {
@@ -122,7 +121,7 @@ pub struct Encoded {
 
 impl Encoded {
     /// Returns the encoded form of an object. The caller must have checked that `codec` decodes the
-    /// bytes. `family` is a name that similar objects have in common, such as the name of their
+    /// bytes. `family` is a text that similar objects have in common, such as the UID of their
     /// owner, or empty. Only compression uses the family.
     #[must_use]
     pub fn new(bytes: &[u8], family: &str, codec: Arc<Codec>) -> Self {
@@ -133,8 +132,7 @@ impl Encoded {
         Self { bytes, codec, decoded: Mutex::default() }
     }
 
-    /// Returns the number of bytes of the object, after compression if the codec compresses
-    /// objects.
+    /// Returns the number of bytes of the object, after compression if any.
     pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len()
     }
@@ -144,12 +142,12 @@ impl Encoded {
         self.codec.decode.metadata(&self.bytes.plain())
     }
 
-    /// Decodes the object again at each call. Unlike `decoded`, does not share the result.
+    /// Decodes the object. Unlike `decoded`, does not share the result.
     pub(crate) fn decode(&self) -> OwnedObject<AnyObject> {
         self.codec.decode.object(&self.bytes.plain())
     }
 
-    /// Returns the decoded object. All concurrent readers share one decoded object.
+    /// Returns the decoded object, which all concurrent readers share.
     pub(crate) fn decoded(&self) -> Arc<OwnedObject<AnyObject>> {
         if let Some(decoded) = self.decoded.lock().upgrade() {
             return decoded;

@@ -30,7 +30,6 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// Returns the error for a key function that failed with `error`.
     pub(crate) fn function<K>(error: impl std::fmt::Display) -> Self {
         Self::Function { object: short(std::any::type_name::<K>()), error: error.to_string() }
     }

@@ -71,23 +71,20 @@ impl<K> Event<K> {
 }
 
 impl Event<AnyObject> {
-    /// Copies this event, so that its objects can be read. In the copy, closed handles, which
-    /// cannot be dereferenced, are replaced by handles that decode the object. Returns `None` if no
-    /// handle of this event is closed.
+    /// Returns a copy in which closed handles are replaced by handles that can be dereferenced.
+    /// Returns `None` if no handle of this event is [closed](Cached::is_closed).
     pub(crate) fn with_open_handles(&self) -> Option<Self> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
     /// Returns whether a handler has read or kept an encoded object of this event: an open handle
-    /// of the event has decoded its object, or has clones. Closed handles, which must be opened
-    /// before they are dereferenced, do not count.
+    /// has decoded its object, or has clones.
     pub(crate) fn is_in_use(&self) -> bool {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event has a closed handle to an object state that no earlier event of
-    /// the store has contained. In a deletion, every closed handle counts. A closed handle must be
-    /// opened before it is dereferenced.
+    /// Returns whether this event has a [closed](Cached::is_closed) handle to an object state that
+    /// no earlier event of the store has contained. In a deletion, every closed handle counts.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
@@ -97,8 +94,7 @@ impl Event<AnyObject> {
         }
     }
 
-    /// Returns whether a handle of this event is closed ([`Cached::is_closed`]): it holds an encoded
-    /// object, and must be opened before the object is read.
+    /// Returns whether a handle of this event is [closed](Cached::is_closed).
     pub(crate) fn is_closed(&self) -> bool {
         self.any(Cached::is_closed)
     }
@@ -136,7 +132,6 @@ pub struct EventBatch<K> {
 }
 
 impl<K> EventBatch<K> {
-    /// Changes the type of the objects, as [`Cached::cast`] does.
     pub(crate) fn cast<T: 'static>(self) -> EventBatch<T>
     where
         K: 'static,
@@ -145,7 +140,6 @@ impl<K> EventBatch<K> {
         EventBatch { events, completes_initial_list: self.completes_initial_list }
     }
 
-    /// Returns a copy without resyncs, for handlers whose resync is not due.
     pub(crate) fn without_resyncs(&self) -> Self {
         let others = self.events.iter().filter(|event| !matches!(event, Event::Resynced(_)));
         Self { events: others.cloned().collect(), completes_initial_list: self.completes_initial_list }

@@ -1,4 +1,9 @@
 //! [`Handle`]: a pointer to an object of any type, with the object's key, resource version and UID.
+//!
+//! The handles of encoded objects are of two kinds. A store or queue has closed handles, which
+//! can't be dereferenced. A reader gets an [open](Handle::open) handle. The first dereference of an
+//! open handle decodes the object, and the handle then keeps the decoded object. So the decoded
+//! object is freed with the reader's handle and not with the store's.
 
 use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
@@ -8,11 +13,6 @@ use crate::{AnyObject, Encoded, ObjectKey, OwnedObject, ResourceVersion, Uid};
 
 /// A reference-counted pointer to an object of any type. Unlike [`Cached`](crate::Cached), it has
 /// no type parameter.
-///
-/// The handles of encoded objects are of two kinds. A store or queue has closed handles, which
-/// can't be dereferenced. A reader gets an [open](Self::open) handle. The first dereference of an
-/// open handle decodes the object, and the handle then keeps the decoded object. So the decoded
-/// object is freed with the reader's handle and not with the store's.
 #[derive(Clone)]
 pub(crate) struct Handle(ThinArc);
 
@@ -23,13 +23,13 @@ pub(crate) enum Kind {
     Decoded,
     /// The object is [`Encoded`], and the handle is closed: it can't be dereferenced.
     Closed,
-    /// The object is encoded, and the handle is open. The first dereference of the handle decodes
-    /// the object. The handle points to an [`Opened`], which then has both forms of the object.
+    /// The object is encoded, and the handle is open: its first dereference decodes the object. The
+    /// handle points to an [`Opened`].
     Open,
 }
 
 /// The data that identifies an object and its version.
-// `repr(C)` keeps the key first, so it is next to the reference count. A lookup reads only these two.
+// `repr(C)` keeps the key first, in the same cache line as the reference count: a lookup reads both.
 #[repr(C)]
 pub(crate) struct Identity {
     pub(crate) key: ObjectKey,
@@ -37,15 +37,15 @@ pub(crate) struct Identity {
     pub(crate) uid: Uid,
 }
 
-/// An encoded object, and the decoded object once it has been read.
+/// An encoded object, and its decoded form after the first dereference.
 pub(crate) struct Opened {
     encoded: Handle,
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
 }
 
 impl Handle {
-    /// Moves `object` to the heap, and returns a handle to it. `object` is the object itself, or
-    /// the [`Encoded`] or [`Opened`] that contains the object.
+    /// Moves `object` to the heap: the object itself, or the [`Encoded`] or [`Opened`] that
+    /// contains the object.
     pub(crate) fn new<O: Send + Sync + 'static>(
         key: ObjectKey,
         resource_version: ResourceVersion,
@@ -64,7 +64,6 @@ impl Handle {
         Self(ThinArc::new(kind, Identity { key, resource_version, uid }, object))
     }
 
-    /// Returns the key, resource version and UID of the object.
     #[inline]
     pub(crate) fn identity(&self) -> &Identity {
         &self.0
@@ -77,9 +76,8 @@ impl Handle {
         *identity = Identity { key, resource_version, uid };
     }
 
-    /// Returns the object if it has type `T`. An [open](Self::open) handle to an encoded object
-    /// decodes the object at the first call. Returns `None` for a closed handle, which cannot
-    /// decode its object.
+    /// Returns the object if it has type `T`. An [open](Self::open) handle decodes its object at
+    /// the first call. Returns `None` for a closed handle.
     #[inline]
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
         match self.as_opened() {
@@ -94,7 +92,6 @@ impl Handle {
         self.0.object_mut()
     }
 
-    /// Returns the encoded form, if the object has one.
     pub(crate) fn as_encoded(&self) -> Option<&Encoded> {
         match self.0.kind() {
             Kind::Decoded => None,
@@ -106,9 +103,8 @@ impl Handle {
         if self.0.kind() == Kind::Open { self.0.object() } else { None }
     }
 
-    /// Returns a handle that can be dereferenced. If this handle is [closed](Self::is_closed),
-    /// returns a new handle, whose first dereference decodes the encoded object. Otherwise returns
-    /// this handle.
+    /// Returns a handle that can be dereferenced: a new handle if this one is
+    /// [closed](Self::is_closed), and otherwise this one.
     #[inline]
     pub(crate) fn open(self) -> Self {
         if self.is_closed() { self.opened() } else { self }
@@ -121,8 +117,7 @@ impl Handle {
         Self::new(key, resource_version, uid, Opened { encoded: self, decoded: OnceLock::new() })
     }
 
-    /// Returns a new open handle to this encoded object: a handle that can be dereferenced. The
-    /// first dereference decodes the object.
+    /// Returns a new [open](Self::open) handle to this encoded object.
     pub(crate) fn reopened(&self) -> Self {
         self.closed().clone().open()
     }
@@ -133,17 +128,15 @@ impl Handle {
         self.0.kind() == Kind::Closed
     }
 
-    /// Returns whether this handle has been used since [`open`](Self::open) created it: the handle
-    /// has decoded its object, or has clones. Always `false` for handles that `open` did not
-    /// create.
+    /// Returns whether this handle has decoded its object, or has clones. Always `false` for
+    /// handles that [`open`](Self::open) did not create.
     pub(crate) fn is_in_use(&self) -> bool {
         // The clones first: if a clone decoded the object, it did so before it was dropped.
         self.as_opened().is_some_and(|opened| !self.0.is_unique() || opened.decoded.get().is_some())
     }
 
-    /// Returns the closed handle from which [`open`](Self::open) created this handle. A closed
-    /// handle can't be dereferenced, and does not keep the decoded object in memory. Returns this
-    /// handle if `open` did not create it.
+    /// Returns the closed handle from which [`open`](Self::open) created this handle, or else this
+    /// handle. A closed handle does not keep the decoded object in memory.
     pub(crate) fn close(self) -> Self {
         match self.as_opened() {
             Some(opened) => opened.encoded.clone(),
@@ -151,8 +144,7 @@ impl Handle {
         }
     }
 
-    /// Returns the closed handle, which can't be dereferenced, from which [`open`](Self::open)
-    /// created this handle. Returns this handle if `open` did not create it.
+    /// Returns the closed handle of an encoded object; this handle for other objects.
     pub(crate) fn closed(&self) -> &Self {
         self.as_opened().map_or(self, |opened| &opened.encoded)
     }

@@ -2,8 +2,7 @@
 //! `name`.
 //!
 //! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of
-//! tools/cache/store.go. In client-go, each part of an informer builds this string again. Here, the
-//! string is built and hashed once, and then shared.
+//! tools/cache/store.go. Here, the string is built and hashed once, and then shared.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,8 +19,7 @@ use crate::KeyError;
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 thread_local! {
-    /// A reused buffer in which keys are built, so that each key allocates only its final
-    /// `Arc<str>` and no temporary `String`.
+    /// A reused buffer in which keys are built, so that no key allocates a temporary `String`.
     static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

@@ -1,8 +1,7 @@
 //! Key functions for keys other than `namespace/name`.
 //!
 //! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of
-//! tools/cache/index.go. In client-go, the queue and the store call the key function each time they
-//! need the key. Here, [`Cached::keyed`](crate::Cached::keyed) calls it once per object.
+//! tools/cache/index.go.
 
 use std::fmt;
 

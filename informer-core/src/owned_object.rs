@@ -1,8 +1,7 @@
 //! [`OwnedObject`]: a newly decoded object with a single owner.
 //!
 //! Objects are large: even an empty `Pod` takes 2.4 KB. So the decoder puts each object on the heap
-//! at once, and later code moves only the handle. client-go passes pointers to objects for the same
-//! reason.
+//! at once, and later code moves only the handle.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,8 +30,7 @@ use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 pub struct OwnedObject<K> {
     /// The only handle to the object.
     handle: Handle,
-    /// The decoded object. Set at the first read if `handle` points to an encoded object, and
-    /// otherwise never.
+    /// The decoded object, once an encoded object has been read.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }

@@ -1,8 +1,7 @@
 //! [`ReflectorStore`]: the destination of a reflector's objects.
 //!
 //! Usually the destination is a [`DeltaFifo`](crate::DeltaFifo); it can also be a store. client-go:
-//! `ReflectorStore` of tools/cache/reflector.go, which has one call per object. Here, one call
-//! passes all changes that arrived together, and the resource version after these changes.
+//! `ReflectorStore` of tools/cache/reflector.go, which has one call per object.
 
 use std::any::Any;
 

@@ -1,8 +1,5 @@
-//! The synchronization primitives of this crate: the mutex of `parking_lot`, and tokio's
-//! notifications.
-//!
-//! With `--cfg informer_loom`, models built from loom's primitives replace them, so that
-//! `tests/loom` can run all interleavings of threads.
+//! The synchronization primitives of this crate. With `--cfg informer_loom`, loom's primitives or
+//! models built from them replace them, so that `tests/loom` can run all interleavings of threads.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -11,7 +8,7 @@ mod real {
     pub(crate) use parking_lot::Mutex;
     pub(crate) use tokio::sync::Notify;
 
-    /// A flag that is set once and can be awaited, implemented as a cancellation token.
+    /// A flag that is set once and can be awaited.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Latch(CancellationToken);
 
@@ -162,7 +159,6 @@ mod model {
         }
     }
 
-    /// A flag that is set once and can be awaited.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Latch(Arc<(Mutex<bool>, Notify)>);
 

@@ -1,11 +1,9 @@
 //! [`ThinArc`]: a reference-counted pointer of one word to an object of any type. This file has all
 //! `unsafe` code of this workspace.
 //!
-//! An `Arc<dyn Any>` has two words: the address of the allocation, and the address of the vtable of
-//! the object's type. It reads the type's alignment in the vtable to find the object in the
-//! allocation. Here, the address of the type's functions is in the allocation, next to the
-//! reference count. This makes lookups in a store 1.2 to 1.5 times as fast (`cargo bench -p
-//! informer-store -- "get by key"`). A `Box` in an `Arc` has one word too, but each object then
+//! An `Arc<dyn Any>` has two words, and reads a vtable to find the object. Here, the address of the
+//! type's functions is in the allocation. This makes lookups in a store 1.2 to 1.5 times as fast
+//! (`cargo bench -p informer-store -- "get by key"`). A `Box` in an `Arc` has one word too, but
 //! takes two allocations.
 
 use std::any::TypeId;
@@ -43,8 +41,7 @@ struct Allocation<O> {
     object: O,
 }
 
-/// The functions that depend on the type of the object: one returns its type id, the other frees
-/// its allocation.
+/// The functions that depend on the type of the object.
 struct ObjectType {
     id: fn() -> TypeId,
     /// Frees the allocation.
@@ -66,7 +63,7 @@ const _: () = {
 };
 
 impl ThinArc {
-    /// Moves an object to the heap, together with its identity (key, resource version and UID).
+    /// Moves an object and its identity to the heap.
     pub(crate) fn new<O: Send + Sync + 'static>(kind: Kind, identity: Identity, object: O) -> Self {
         let object_type = &ObjectType { id: TypeId::of::<O>, free: free::<O> };
         let start = Start { references: AtomicU32::new(1), kind, object_type, identity };
@@ -81,7 +78,6 @@ impl ThinArc {
         unsafe { self.start.as_ref() }
     }
 
-    /// Returns whether the object is decoded or encoded, and whether it can be dereferenced.
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         self.start().kind
@@ -110,21 +106,18 @@ impl ThinArc {
         self.address().filter(|_| self.is_unique()).map(|mut address| unsafe { address.as_mut() })
     }
 
-    /// Returns mutable access to the object's key, resource version and UID, if there is no other
-    /// pointer to the object.
+    /// Returns the identity if there is no other reference.
     pub(crate) fn identity_mut(&mut self) -> Option<&mut Identity> {
         // SAFETY: `self` is the only reference, and it is mutably borrowed. The result does not
         // include the reference count.
         self.is_unique().then(|| unsafe { &mut (*self.start.as_ptr()).identity })
     }
 
-    /// Returns whether there is no other reference.
     pub(crate) fn is_unique(&self) -> bool {
         // Acquire: pairs with the release in `drop`, so that earlier uses by other threads have ended.
         self.start().references.load(Ordering::Acquire) == 1
     }
 
-    /// Returns whether `self` and `other` point to the same allocation.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         self.start == other.start
     }

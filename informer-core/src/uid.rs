@@ -40,9 +40,8 @@ const NIBBLES: [u8; 256] = {
 /// For each byte of a UUID, the position of the byte's first digit in the string form.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-/// Parses a lower-case UUID with dashes, which is the form that [`Uid`]'s `Display` writes. Returns
-/// `None` for other forms: these UIDs are stored as strings, so that `Display` writes them
-/// unchanged.
+/// Parses a lower-case UUID with dashes. Returns `None` for other forms: these UIDs are stored as
+/// strings, so that `Display` writes them unchanged.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|dash| text[*dash] != b'-') {

@@ -1,5 +1,4 @@
-//! [`Watermarks`]: the watermark of each namespace, when each namespace has its own watch. A
-//! watermark is the resource version that the store has reached.
+//! [`Watermarks`]: the watermark of each namespace, when each namespace has its own watch.
 //!
 //! The store's objects of a namespace equal the server's state at the watermark of the namespace.
 
@@ -62,17 +61,15 @@ impl Watermarks {
         self.by_namespace.get(namespace).map(|(_, version)| version)
     }
 
-    /// Returns the watermark of a namespace: the resource version that the store has reached for
-    /// this namespace. Returns `None` if there is none, or if it does not come from the
-    /// [`NamespaceFeed`](crate::NamespaceFeed) with the ID `feed`, but from another feed of the
-    /// namespace.
+    /// Returns the watermark of a namespace. Returns `None` if there is none, or if it does not
+    /// come from the [`NamespaceFeed`](crate::NamespaceFeed) with the ID `feed`, but from another
+    /// feed of the namespace.
     #[must_use]
     pub fn of_feed(&self, namespace: &str, feed: FeedId) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).filter(|(current, _)| *current == feed).map(|(_, version)| version)
     }
 
-    /// Returns each namespace with its watermark, the resource version that the store has reached.
-    /// The namespaces are ordered by name.
+    /// Returns each namespace with its watermark, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ResourceVersion)> {
         self.by_namespace.iter().map(|(namespace, (_, version))| (&**namespace, version))
     }

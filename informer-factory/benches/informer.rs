@@ -3,10 +3,9 @@
 //! `cargo bench -p informer-factory --bench informer`; `-- --quick` for a rough result; other
 //! arguments select cases by name.
 //!
-//! The updates are spread over 10,000 pods, or slim views of them. The new versions of the objects
-//! are allocated before the measurement. The measurement includes the creation of keys and the
-//! freeing of replaced versions. The source returns batches of 1, 100 or 1,000 events; client-go's
-//! fake watcher returns single events.
+//! The new versions of the objects are allocated before the measurement. The measurement includes
+//! the creation of keys and the freeing of replaced versions. The source returns batches of 1, 100
+//! or 1,000 events; client-go's fake watcher returns single events.
 
 mod prepared;
 
@@ -21,8 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Effort {
     rounds: usize,
-    /// The number of updates in each case is divided by this number, so that a quick run takes less
-    /// time.
+    /// Divides the number of updates, so that a quick run takes less time.
     divisor: usize,
 }
 

@@ -1,9 +1,8 @@
 //! Measures the peak memory during a list, relative to the memory of the idle informer.
 //!
-//! Each case has an initial list, and then relists after none, a tenth and all of the objects have
-//! changed. Decoded pods and metadata are listed as a stream and in pages of 500, encoded pods as a
-//! stream. There are 100,000 pods of 9 KB, and one handler.
-//! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000 pods.
+//! Each case has an initial list of 100,000 pods of 9 KB, and three relists: after no pod, a tenth
+//! of the pods, and all pods have changed. `cargo bench -p informer-factory --bench lists`;
+//! `-- --quick` for 10,000 pods.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -107,9 +106,9 @@ where
     task.await.expect("the informer does not panic");
 }
 
-/// Reports the peak memory of a benchmark case, relative to the memory of the idle informer. If
-/// `is_goal` is `true`, panics if the peak is 1.3 times the idle memory or more. This limit is the
-/// same on every machine, because the benchmark counts allocated bytes.
+/// Reports the peak memory relative to the memory of the idle informer. If `is_goal` is `true`,
+/// panics if the peak is 1.3 times the idle memory or more. This limit is the same on every
+/// machine, because the benchmark counts allocated bytes.
 fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     report(&format!("{case}: peak relative to idle memory"), over_steady, "times");
     assert!(
@@ -194,7 +193,7 @@ impl Server {
         format!("{start}{number}{named}{version}{versioned}{number}{end}")
     }
 
-    /// Returns the pods with these numbers as JSON text, in chunks. `write` formats each pod.
+    /// Returns the pods with these numbers as JSON text, in chunks of [`PIECE`].
     fn pieces(
         &self,
         pods: std::ops::Range<usize>,

@@ -2,10 +2,8 @@
 //! handler does not return from its call. `cargo bench -p informer-factory --bench stalled`;
 //! `-- --quick` for a rough result.
 //!
-//! When the nine other handlers have received all events, the benchmark reads the allocated bytes
-//! and the throughput of the nine. It compares both with ten handlers that do not stall. The
-//! difference in bytes is the memory of the stalled handler: for each key one pending event, and the
-//! last version that the handler received, unless `HandlerOptions::coalesce_drops_old` is set. The
+//! The benchmark compares the allocated bytes and the throughput of the nine others with ten
+//! handlers that do not stall. The difference in bytes is the memory of the stalled handler. The
 //! source returns one event at a time, like client-go's fake watcher.
 
 mod prepared;

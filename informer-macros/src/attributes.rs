@@ -47,7 +47,6 @@ pub(crate) struct Attributes {
     pub(crate) indexes: Vec<IndexAttribute>,
 }
 
-/// One `index(...)` attribute.
 pub(crate) struct IndexAttribute {
     /// The span of the word `index`.
     pub(crate) span: Span,
@@ -58,7 +57,6 @@ pub(crate) struct IndexAttribute {
 }
 
 impl Attributes {
-    /// Reads all `#[informer(...)]` attributes of an item.
     pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut read = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("informer")) {
@@ -131,7 +129,7 @@ impl IndexAttribute {
     }
 }
 
-/// Stores a value in `place`. Fails if `place` already has one.
+/// Fails if `place` already has a value.
 fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     if place.is_some() {
         let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
@@ -141,7 +139,7 @@ fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Resul
     Ok(())
 }
 
-/// Reads the value of an attribute as a string literal: `= "text"`.
+/// Reads a value in quotes: `= "text"`.
 fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     let form = || format!("expected text in quotes, as in `{} = \"{example}\"`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
@@ -151,7 +149,7 @@ fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads the value of an attribute as Rust code, which must not be a string literal: `= something`.
+/// Reads Rust code without quotes: `= something`.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     let form = || format!("expected a value without quotes, as in `{} = {example}`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
@@ -169,7 +167,7 @@ fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads an attribute without a value, and returns the span of its name.
+/// Returns the span of an attribute without a value.
 fn flag(meta: &ParseNestedMeta<'_>) -> Result<Span> {
     if meta.input.is_empty() || meta.input.peek(Token![,]) {
         return Ok(meta.path.span());

@@ -11,7 +11,7 @@ use crate::built_in::INFORMER_METHODS;
 use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
-/// The names of the store's built-in indexes. Indexes of the derive cannot have these names.
+/// The store's built-in indexes, whose names the derive's indexes cannot have.
 const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
 
 /// A checked `index(...)` attribute.
@@ -29,7 +29,7 @@ pub(crate) struct Index {
     pub(crate) description: String,
 }
 
-/// How an index gets the values of an object: from a path of fields, or from a function.
+/// The source of the values: a path of fields, or a function.
 pub(crate) enum Values {
     Path(Vec<Segment>),
     With(Expr),
@@ -38,13 +38,11 @@ pub(crate) enum Values {
 /// One step of the path of an index, such as `image` in `spec.containers.image`.
 pub(crate) struct Segment {
     pub(crate) field: Ident,
-    /// The key of a map entry, if the field is a map and the path selects one entry, as in
-    /// `labels["app"]`.
+    /// The key of one entry of a map, as in `labels["app"]`.
     pub(crate) key: Option<String>,
 }
 
-/// Checks all `index(...)` attributes. Adds the invalid ones to `mistakes`, and returns the valid
-/// ones.
+/// Adds invalid attributes to `mistakes`, and returns the valid ones.
 pub(crate) fn indexes(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
     let mut indexes: Vec<Index> = Vec::new();
     for attribute in attributes {
@@ -100,7 +98,6 @@ impl Index {
     }
 }
 
-/// Returns the name of the method that returns the index handle.
 fn handle_name(name: &str) -> String {
     format!("{name}_index")
 }

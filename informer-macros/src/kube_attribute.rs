@@ -8,7 +8,6 @@ use syn::{Attribute, Expr, LitStr, Result, Token};
 
 use crate::names::pluralized;
 
-/// The resource's names from `#[kube(...)]`.
 pub(crate) struct KubeAttribute {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
@@ -28,13 +27,11 @@ struct Read {
 }
 
 impl KubeAttribute {
-    /// Returns whether the item has a `#[kube(...)]` attribute.
     pub(crate) fn exists(attributes: &[Attribute]) -> bool {
         attributes.iter().any(is_kube)
     }
 
-    /// Reads `#[kube(...)]`. Returns `None` if the attribute has an error, which kube's own derive
-    /// reports.
+    /// Returns `None` if the attribute has an error, which kube's own derive reports.
     pub(crate) fn read(attributes: &[Attribute]) -> Option<Self> {
         let mut read = Read::default();
         for attribute in attributes.iter().filter(|attribute| is_kube(attribute)) {

@@ -4,7 +4,6 @@ use std::fmt::Display;
 
 use proc_macro2::Span;
 
-/// Creates an error at a place in the source.
 pub(crate) fn mistake(place: Span, message: impl Display) -> syn::Error {
     syn::Error::new(place, message)
 }
@@ -23,12 +22,12 @@ impl Mistakes {
         }
     }
 
-    /// Returns the value of `result`; `None` if `result` is an error, which is recorded.
+    /// Returns the value of `result`, or records its error.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Fails with all recorded errors, combined into one, if there are any.
+    /// Fails with all recorded errors, combined into one.
     pub(crate) fn done(self) -> syn::Result<()> {
         self.all.map_or(Ok(()), Err)
     }

@@ -16,7 +16,6 @@ use crate::names;
 use crate::place::Place;
 use crate::prune;
 
-/// The checked input of a derive, from which code is generated.
 pub(crate) struct Model {
     pub(crate) vis: Visibility,
     /// The object type of the informers.
@@ -25,8 +24,7 @@ pub(crate) struct Model {
     pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// The methods that return the informer from the factory, as in
-    /// `factory.stable().v1().cron_tabs()`; `None` if the derive generates no such methods.
+    /// `None` if the derive generates no accessor.
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,
@@ -40,24 +38,23 @@ pub(crate) struct View {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// The span of the type of the view's field `metadata`.
+    /// The span of the type of the field `metadata`.
     pub(crate) metadata: Span,
 }
 
-/// The checked group and version of a resource, and the default name of the method that returns its
-/// informer.
+/// The checked group and version of a resource, and the default name of its accessor, the method
+/// that returns the informer.
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
-    /// The default name of the method that returns the informer, such as `cron_tabs`.
+    /// The default name, such as `cron_tabs` in `factory.stable().v1().cron_tabs()`.
     pub(crate) accessor: String,
-    /// The span of the type's name. Errors about the default `accessor` point to it.
+    /// The span of the name that `accessor` is derived from, for errors about `accessor`.
     pub(crate) type_span: Span,
 }
 
 impl Model {
-    /// Reads and checks an item. Returns `None` if the item has an error that kube's own derive
-    /// reports.
+    /// Returns `None` if the item has an error that kube's own derive reports.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);
@@ -106,8 +103,8 @@ impl Model {
     }
 }
 
-/// Rejects unions and generic types. If the item has no `#[kube(...)]` attribute (`of_kube` is
-/// `false`), also rejects enums, and structs without named fields.
+/// Rejects unions and generic types. Without `#[kube(...)]`, also rejects enums, and structs
+/// without named fields.
 fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     const FORM: &str = "`#[derive(Informer)]` is for structs with named fields";
     let kind = match &input.data {
@@ -157,9 +154,8 @@ fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks the attributes of a type with `#[informer(own_resource)]`, whose author implements
-/// `kube::Resource`. The attributes `group`, `version`, `kind` and `plural` of this type determine
-/// only the names of the factory's methods that return the informer.
+/// Checks a type with `own_resource`. The attributes `group`, `version`, `kind` and `plural`
+/// determine only the names of the accessors.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {
@@ -192,8 +188,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     Some(Identity { group: group?, version: version?, accessor, type_span: object.span() })
 }
 
-/// Checks a slim view: a struct with only some fields of a resource. Its `#[informer(...)]`
-/// attributes must identify the resource.
+/// Checks a slim view, whose attributes must identify the resource.
 fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
     let missing: Vec<&str> = [
         ("group", attributes.group.is_none()),

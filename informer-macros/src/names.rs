@@ -8,8 +8,7 @@ use proc_macro2::{Ident, Span};
 
 use crate::built_in::ACCESSORS;
 
-/// Returns a group, a version and accessors for each API version that the factory has built in. An
-/// accessor is the name of a method that returns an informer, such as `config_maps`.
+/// Returns the group, version and accessors of each built-in API version.
 fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static str])> {
     ACCESSORS.into_iter().map(|(api_version, accessors)| match api_version.split_once('/') {
         Some((group, version)) => (group, version, accessors),
@@ -17,29 +16,24 @@ fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'s
     })
 }
 
-/// Returns whether the factory has a built-in method for this group.
 pub(crate) fn is_built_in(group: &str) -> bool {
     built_in().any(|(other, ..)| other == group)
 }
 
-/// Returns the versions of a built-in group.
 pub(crate) fn built_in_versions(group: &str) -> Vec<&'static str> {
     built_in().filter(|(other, ..)| *other == group).map(|(_, version, _)| version).collect()
 }
 
-/// Returns whether the factory has a built-in method with the name `accessor` for a kind of this
-/// group and version.
 pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -> bool {
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
-/// Returns the built-in group whose method of the factory has this name; `None` if there is none.
+/// Returns the built-in group with this accessor.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
     built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }
 
-/// Returns the name of the factory's method for a group: `stable` for `stable.example.com`, and
-/// `core` for the core group, whose name is empty.
+/// Returns `stable` for `stable.example.com`, and `core` for the core group.
 pub(crate) fn group_accessor(group: &str) -> String {
     match group.split('.').next() {
         None | Some("") => "core".to_owned(),
@@ -47,9 +41,8 @@ pub(crate) fn group_accessor(group: &str) -> String {
     }
 }
 
-/// Returns the name of the method for a kind: the plural, with `_` between the words of the kind.
-/// If the plural is not derived from the kind, as with `Mouse` and `mice`, returns the plural. In
-/// both cases, `_` replaces hyphens.
+/// Returns the plural, with `_` between the words of the kind. If the plural is not derived from
+/// the kind, as with `Mouse` and `mice`, returns the plural.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();
@@ -100,20 +93,18 @@ pub(crate) fn pluralized(word: &str) -> String {
     }
 }
 
-/// Returns the name with its first letter in upper case.
 pub(crate) fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-/// Parses the text as a Rust identifier. Returns `None` for invalid text and for keywords.
+/// Returns `None` for invalid text and for keywords.
 pub(crate) fn ident(text: &str, span: Span) -> Option<Ident> {
     let mut ident: Ident = syn::parse_str(text).ok()?;
     ident.set_span(span);
     Some(ident)
 }
 
-/// Returns whether the text is a DNS label, as each part of a group is.
 fn is_dns_label(text: &str) -> bool {
     let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     (1..=63).contains(&text.len())
@@ -122,18 +113,16 @@ fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Returns whether the text is a valid plural: a DNS label that begins with a letter.
+/// A plural is a DNS label that begins with a letter.
 pub(crate) fn is_plural(text: &str) -> bool {
     is_dns_label(text) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Returns whether the text is a valid group: empty for the core group, else DNS labels joined by
-/// dots.
+/// A group is empty (the core group), or DNS labels joined by dots.
 pub(crate) fn is_group(text: &str) -> bool {
     text.is_empty() || text.split('.').all(is_dns_label)
 }
 
-/// Returns whether the text is a valid version, such as `v1` or `v2beta3`.
 pub(crate) fn is_version(text: &str) -> bool {
     let number =
         |text: &str| !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit());
@@ -144,7 +133,6 @@ pub(crate) fn is_version(text: &str) -> bool {
     }
 }
 
-/// Returns whether the text is a valid kind, such as `CronTab`.
 pub(crate) fn is_kind(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric())

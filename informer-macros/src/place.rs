@@ -10,8 +10,6 @@ use crate::mistake::mistake;
 use crate::model::Identity;
 use crate::names;
 
-/// The methods that select the informer of a kind: one each for the group, the version and the
-/// kind. The last of them is the kind's accessor.
 pub(crate) struct Place {
     /// Group and version, such as `stable.example.com/v1`.
     pub(crate) api_version: String,
@@ -26,15 +24,13 @@ pub(crate) struct Place {
 pub(crate) enum GroupAccessor {
     /// A new method of the factory, such as `stable`.
     New(Ident),
-    /// A method that the factory already has, such as `core`, because the group is built in. The
-    /// stored name is that of the type with the accessors of the group and version, such as
-    /// `CoreV1`.
+    /// A method that the factory already has, because the group is built in. The identifier is the
+    /// type with the accessors of the version, such as `CoreV1`.
     BuiltIn(Ident),
 }
 
 impl Place {
-    /// Determines the names of the methods that select the informer of a kind. Fails if a name is
-    /// invalid or already used.
+    /// Fails if a name is invalid or already used.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {
@@ -61,9 +57,8 @@ impl Place {
     }
 }
 
-/// Checks an accessor, the method that returns the informer of a kind, in a group that the factory
-/// has built in. The factory must have a method for the version. It must have no accessor with the
-/// same name for this group and version, because that one would hide the new accessor.
+/// Fails if the built-in group lacks the version, or has an accessor with the same name, which
+/// would hide the new accessor.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);
@@ -85,9 +80,8 @@ fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> 
 const LIST_IT: &str =
     "add `no_accessor` here, and list the type under a name of your choice in `informer_factory::group!`";
 
-/// Returns the accessor for a group that is not built in: the group's first label, with `_` instead of
-/// hyphens. Fails if the name is not a valid method name, or if the factory already has a method or
-/// group accessor with this name.
+/// Returns the accessor for a group that is not built in. Fails if the name is invalid, or if the
+/// factory already has a method or group accessor with this name.
 fn new_group(group: &LitStr) -> Result<Ident> {
     let name = names::group_accessor(&group.value());
     let reason = if let Some(own) = names::built_in_behind(&name) {

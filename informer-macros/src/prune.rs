@@ -5,8 +5,7 @@ use syn::{LitStr, Result};
 
 use crate::mistake::{Mistakes, mistake};
 
-/// Checks all paths of `prune(...)`. Adds the invalid ones to `mistakes`, and returns the valid
-/// ones.
+/// Adds invalid paths to `mistakes`, and returns the valid ones.
 pub(crate) fn paths(texts: &[LitStr], mistakes: &mut Mistakes) -> Vec<String> {
     texts.iter().filter_map(|text| mistakes.take(path(text))).collect()
 }

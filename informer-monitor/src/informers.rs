@@ -17,10 +17,10 @@ use crate::{short, write};
 ///
 /// Each series has the labels `resource`, such as `deployments.apps in namespace "shop"`, and
 /// `object`, the name of the object type, such as `Deployment`. If several informers have the same
-/// resource and the same name of the object type, `object` also has a number for all but the first
+/// resource and the same name of the object type, `object` also has a number for all but the oldest
 /// of them, such as `PodView 2`. The series of an informer end when the factory removes the
-/// informer: in [`stop`](SharedInformerFactory::stop), or because the informer was unused. They
-/// continue after a shutdown of the factory and after a panic.
+/// informer: in [`stop`](SharedInformerFactory::stop), or because the informer was unused. The
+/// series continue after a shutdown of the factory, and after the informer's task has panicked.
 ///
 /// | metric | type | additional labels |
 /// |---|---|---|
@@ -75,18 +75,16 @@ impl InformerMetrics {
 /// The state of an informer at the time of a request for the metrics.
 struct Informer {
     report: InformerReport,
-    /// The name of the object type. It has a number if an earlier informer of the same resource has
-    /// the same name.
+    /// The name of the object type, with a number if an earlier informer has the same resource and
+    /// name.
     object: String,
     counts: ReflectorCounts,
-    /// The statistics of the informer's handlers, by the name of the handler. Handlers with the
-    /// same name share an entry with their sums, and with the duration of the longest call of them
-    /// all.
+    /// The statistics of the handlers, by name. Handlers with the same name share an entry.
     handlers: BTreeMap<String, HandlerStats>,
 }
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;
-/// A function that returns the current value of a metric, or `None` if the metric has no value now.
+/// Returns the current value of a metric; `None` if the metric has no value now.
 type Number<T> = fn(&T) -> Option<f64>;
 type Numbers = fn(&Informer) -> Vec<(&'static str, f64)>;
 
@@ -140,9 +138,8 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
     (Counter, "reflector_watches", "Number of opened watches", |it| Some(it.counts.watches as f64)),
 ];
 
-/// The metrics of an informer that have a third label, in addition to `resource` and `object`. Each
-/// tuple has the third label's name, the metric's kind, name and help text, and a function that
-/// returns a number for each value of the third label.
+/// The metrics of an informer with a third label. Each tuple has the name of this label, the
+/// metric's kind, name and help text, and a function that returns the numbers by label value.
 const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]
@@ -189,7 +186,6 @@ fn by_cause(counts: &BTreeMap<&'static str, u64>) -> Vec<(&'static str, f64)> {
 }
 
 impl Informer {
-    /// Returns all informers of a factory, ordered by description.
     fn all(factory: &SharedInformerFactory) -> Vec<Self> {
         let mut seen = HashMap::<(String, &str), usize>::new();
         let reports = factory.informers().into_iter();
@@ -254,7 +250,7 @@ impl Collector for InformerMetrics {
 }
 
 /// Returns the last 15 digits of a resource version, because an `f64` represents only 15 digits
-/// exactly; `None` if the version is not a number.
+/// exactly; `None` if they are not a number.
 fn last_digits(resource_version: &str) -> Option<f64> {
     let start = resource_version.len().saturating_sub(15);
     resource_version.get(start..)?.parse::<u64>().ok().map(|number| number as f64)

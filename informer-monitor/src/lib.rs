@@ -83,8 +83,7 @@ fn write<L: EncodeLabelSet>(
 }
 
 /// Returns the name of a Rust type without its path and its type parameters. The path of a type of
-/// k8s-openapi contains the version of Kubernetes. So a metric label with the path would begin new
-/// series after an update of that version.
+/// k8s-openapi contains the version of Kubernetes, so an update would begin new series of metrics.
 fn short(type_name: &str) -> &str {
     let name = type_name.split('<').next().unwrap_or(type_name);
     name.rsplit("::").next().unwrap_or(name)

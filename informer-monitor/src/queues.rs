@@ -65,8 +65,7 @@ struct Followed {
 #[derive(Default)]
 struct Gauges {
     depth: u64,
-    /// The unfinished work of the queues; `None` if the queues record no times, because they were
-    /// built without metrics.
+    /// `None` if the queues record no times, because they were built without metrics.
     unfinished: Option<UnfinishedWork>,
 }
 
@@ -102,9 +101,8 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Returns the number of queued keys: the depth in `gauges`, if there is one. For queues that
-    /// were not passed to [`QueueMetrics::follow`], this is the number of added keys minus the
-    /// number of keys that workers have taken.
+    /// Returns the number of queued keys: the depth in `gauges`. Without `gauges`, it is the number
+    /// of added keys minus the number of taken keys; 0 if `is_followed` is set.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.takes) };
         gauges.map_or(reported, |gauges| gauges.depth)
@@ -145,8 +143,7 @@ impl QueueMetrics {
         change(queues.entry(queue.to_owned()).or_default());
     }
 
-    /// Reads the gauges of the followed queues that have not been dropped, and sums them by the
-    /// name of the queue.
+    /// Reads the gauges of the followed queues, and sums them by the name of the queue.
     fn gauges(&self) -> BTreeMap<String, Gauges> {
         let mut followed = self.shared.followed.lock();
         let mut found = BTreeMap::<String, Gauges>::new();

@@ -27,7 +27,7 @@ const PODS: usize = 1000;
 /// The number of pods in the list that [`compressed`] measures.
 const MANY: usize = 20_000;
 
-/// The size of the chunks in which a decoder receives a body, in bytes.
+/// The size of the chunks of a body, in bytes.
 const CHUNK: usize = 16 * 1024;
 
 fn pod(index: usize) -> Value {
@@ -347,8 +347,7 @@ fn client(body: &Bytes, encoding: &'static str) -> Client {
     Client::new(service, "default")
 }
 
-/// Measures a list of 20,000 pods with `KubeListWatch`, as informers make it: once with a plain
-/// response, and once with a compressed one.
+/// Measures a list of 20,000 pods with `KubeListWatch`, plain and compressed.
 fn compressed(criterion: &mut Criterion, pods: &[String]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let _entered = runtime.enter();
@@ -395,8 +394,8 @@ async fn stored(simulator: &Simulator, storage: Storage) -> Vec<Cached<Pod>> {
     stored
 }
 
-/// Measures reads of encoded pods. The first read of a pod decodes the pod. `first read` reads
-/// 1,000 pods in turn, so that no read finds a recently decoded pod.
+/// Measures reads of encoded pods. `first read` reads 1,000 pods in turn, so that no read finds a
+/// recently decoded pod.
 fn reads(criterion: &mut Criterion, pods: &[String]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _entered = runtime.enter();

@@ -13,25 +13,22 @@ use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::{Client, Config};
 use tower::ServiceBuilder;
 
-/// The maximum time for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time without data after which the kernel sends the first TCP keepalive probe.
+/// The time without data before the first TCP keepalive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 
-/// The time between two TCP keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The number of unanswered keepalive probes after which the kernel closes the connection.
+/// The number of unanswered probes after which the kernel closes the connection.
 const KEEPALIVE_RETRIES: u32 = 3;
 
 /// The time for which sent data can stay unacknowledged before the kernel closes the connection
 /// (Linux, Android and Fuchsia only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// The time after which an idle connection is not reused. It is shorter than the time after which a
-/// dead watch is detected. If it were longer, the watch that replaces a dead one could use another
-/// dead connection of the pool, and wait 15 seconds for a response.
+/// The time after which an idle connection is not reused. It is shorter than the detection of a
+/// dead watch, so that the next watch does not get another dead connection from the pool.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns a client for informers. It differs from `Client::try_from(config)`:
@@ -49,8 +46,6 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// `tls` creates the connector for encrypted connections, because the program chooses the TLS
 /// library. Two features of the configuration are not supported: proxies, and expiring client
 /// certificates from credential plugins. Use `Client::try_from` if you need them.
-///
-/// Call this function within a tokio runtime.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -160,14 +160,13 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
 /// The longest durations of a reader's gets.
 #[derive(Default, Clone, Copy)]
 struct Waits {
-    /// The duration of the longest get, without the time in which the thread waited for a CPU core.
+    /// The duration of the longest get, without waits for a CPU core.
     longest: Duration,
-    /// The duration of the longest get in real time.
     longest_wall_clock: Duration,
 }
 
-/// Returns the time in which this thread was ready to run and waited for a CPU core, as Linux
-/// reports it; zero on other systems.
+/// Returns the time in which this thread waited for a CPU core, as Linux reports it; zero on other
+/// systems.
 fn waited_for_a_core() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
@@ -202,9 +201,8 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
     reader.join().unwrap_or_default()
 }
 
-/// Measures the longest wait of a reader while all objects are replaced. For comparison, the same
-/// reader runs alone, while another thread only computes, and while another thread creates and
-/// frees the same objects. In these three cases, the machine causes the waits, and not the store.
+/// Measures the longest wait of a reader while all objects are replaced. The other cases are for
+/// comparison: there, the machine causes the waits, and not the store.
 fn stall(filled: &mut Filled) {
     let everything = |filled: &mut Filled| {
         let version = filled.next_version();

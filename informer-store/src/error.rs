@@ -45,7 +45,7 @@ pub enum IndexError {
     Function {
         /// The name of the index.
         name: String,
-        /// The key of the object.
+        /// The key of the passed object.
         key: ObjectKey,
         /// The error that the function returned, or the message of its panic.
         error: String,
@@ -68,8 +68,7 @@ pub struct IndexFailure {
     pub error: String,
 }
 
-/// Returns the message of [`IndexError::Unknown`]. This error has two causes: the index does not
-/// exist, or a caller has tried to remove [`NAMESPACE_INDEX`], which every store needs.
+/// Returns the message of [`IndexError::Unknown`].
 fn unknown(name: &str, existing: &str) -> String {
     if name == NAMESPACE_INDEX {
         format!("the index \"{name}\" can't be removed, because every store needs it")
@@ -78,7 +77,7 @@ fn unknown(name: &str, existing: &str) -> String {
     }
 }
 
-/// Returns the text `" at resource version …"` for an error message; no text for an empty version.
+/// Returns `" at resource version …"`; empty for an empty version.
 fn at(resource_version: &ResourceVersion) -> String {
     if resource_version.is_empty() {
         String::new()

@@ -1,12 +1,10 @@
 //! [`ExpirationCache`]: a cache whose objects expire.
 //!
 //! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. In
-//! client-go, a read of an object takes an exclusive lock, and the list of keys contains keys of
-//! expired objects. Here, reads run in parallel and never return expired objects.
+//! client-go, reads take an exclusive lock, and the list of keys contains keys of expired objects.
 //!
-//! The cache is a store whose entries contain an object and the time at which it was added. Lock
-//! order: `writer`, then the locks of the store. The policy, the clock, and destructors of objects
-//! run without a lock.
+//! Lock order: `writer`, then the locks of the store. The policy, the clock, and destructors of
+//! objects run without a lock.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -51,7 +49,7 @@ pub struct ExpirationCache<K> {
     clock: Clock,
 }
 
-/// An object in the cache, and the time at which it was added.
+/// An object, and the time at which it was added.
 struct Entry<K> {
     object: Cached<K>,
     since: Instant,
@@ -189,8 +187,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     }
 }
 
-/// Returns an entry for an object that is added now. Entries have no resource version, so that the
-/// store treats each entry as a change, even for the same object.
+/// Returns an entry without a resource version, so that the store treats each entry as a change.
 fn entry<K: 'static>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
     let key = object.key().clone();
     Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Entry { object, since })

@@ -43,7 +43,7 @@ impl<K: 'static> Indexer<K> {
         Self { shared, _type: PhantomData }
     }
 
-    /// Changes only the static type of the objects, as [`Cached::cast_ref`] does.
+    /// Returns this handle with another static type of objects, as [`Cached::cast_ref`] does.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T: 'static>(&self) -> &Indexer<T> {
@@ -250,8 +250,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         self.install(name, function)
     }
 
-    /// Adds an index whose function receives the handle to an object. The function can decode an
-    /// encoded object as a whole, or only its metadata.
+    /// Adds an index whose function receives the handle to an object, and so can decode only the
+    /// metadata.
     pub(crate) fn install<V: IndexValue>(
         &self,
         name: &str,

@@ -2,9 +2,8 @@
 //! every object.
 //!
 //! client-go has no label index; its listers read the labels of every object
-//! (tools/cache/listers.go). Here, an equality or `in` requirement is a lookup in an index whose
-//! values are pairs of label key and label value. An object has one value per label key, so the
-//! results for several values of one key never overlap.
+//! (tools/cache/listers.go). The index values are pairs of label key and label value. An object has
+//! one value per label key, so the results for several values of one key never overlap.
 
 use informer_core::{AnyObject, Cached};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -19,8 +18,8 @@ use crate::{IndexError, Indexer};
 /// The name of the index that [`Indexer::add_label_index`] adds.
 pub const LABEL_INDEX: &str = "labels";
 
-/// The key and the value of a label, in one string. The length of the key is stored instead of a
-/// separator, because the key or the value could contain the separator.
+/// The key and the value of a label, in one string. The key's length is stored because no separator
+/// is safe.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Label {
     text: Box<str>,
@@ -81,17 +80,15 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 pub(crate) struct LabelCandidates {
     entries: Entries<Cached<AnyObject>>,
     /// One set of objects for each equality or `in` requirement, and one for the namespace if a
-    /// namespace is requested. [`objects`](Self::objects) returns the intersection of these sets.
-    /// Each set is the union of its postings, which do not overlap: an `in` requirement has one per
-    /// value.
+    /// namespace is requested. Each set is the union of its postings, which do not overlap.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,
 }
 
 impl LabelCandidates {
-    /// Looks up the requirements in the store's label index. Returns the requirements as `Err` if
-    /// there is no label index, or if the index supports none of the requirements.
+    /// Returns the requirements as `Err` if there is no label index, or if the index supports none
+    /// of them.
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,
@@ -113,9 +110,7 @@ impl LabelCandidates {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// Returns the objects that satisfy all equality and `in` requirements, and that are in the
-    /// namespace if one was requested. They need not satisfy the other requirements,
-    /// [`rest`](Self::rest).
+    /// Returns the objects that are in all sets. They need not satisfy [`rest`](Self::rest).
     pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())
@@ -135,7 +130,6 @@ fn postings_of(labels: &IndexState<Label>, requirement: &Expression) -> Option<V
     }
 }
 
-/// Returns the slots that are in all sets.
 fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     sets.sort_by_cached_key(|set| set.iter().map(Posting::len).sum::<usize>());
     let mut sets = sets.into_iter();
@@ -156,8 +150,7 @@ fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     slots
 }
 
-/// Adds to `common` the objects that are both in `slots` and in `posting`. These are sets of slots,
-/// the numbers that the store has assigned to objects. `slots` must be sorted.
+/// Adds the slots that are both in `slots` and in `posting` to `common`. `slots` must be sorted.
 fn add_common(slots: &[u32], posting: &Posting, common: &mut Vec<u32>) {
     // Both sets are read once, in ascending order. `ahead` is the rest of a chunk of `posting`.
     let (mut n, mut ahead) = (0, posting.chunk(0).unwrap_or_default());

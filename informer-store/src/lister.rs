@@ -85,16 +85,14 @@ impl<K: Resource + 'static> NamespaceLister<'_, K> {
         select(self.indexer, namespace, selector)
     }
 
-    /// Returns the object with this name in the namespace. If the namespace is empty, returns the
-    /// cluster-scoped object with this name.
+    /// Returns the object with this name in the namespace. If the namespace is an empty string,
+    /// returns the cluster-scoped object with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
         self.indexer.get(&ObjectKey::new(Some(self.namespace), name))
     }
 }
 
-/// Returns the objects that match the selector; if `namespace` is given, only objects of that
-/// namespace. The objects come from one state of the store.
 fn select<K: Resource + 'static>(
     indexer: &Indexer<K>,
     namespace: Option<&str>,

@@ -20,8 +20,7 @@ pub struct Objects<K> {
     len: usize,
     has_encoded: bool,
     /// The handles that [`iter`](Self::iter) returns if objects are encoded. A dereferenced handle
-    /// keeps its decoded object in memory. These handles are dropped with the `Objects`; a handle
-    /// of the store would keep the decoded object longer.
+    /// keeps its decoded object in memory; a handle of the store would keep it longer.
     own: OnceLock<Vec<Cached<K>>>,
 }
 
@@ -65,9 +64,7 @@ impl<K: 'static> Objects<K> {
         own.into_iter().flatten().chain(stored.into_iter().flatten())
     }
 
-    /// Iterates over the objects, to read their keys and metadata or to copy their handles. Unlike
-    /// [`iter`](Self::iter), gives no access to the content of objects that are stored in encoded
-    /// form.
+    /// Iterates over the objects, to read their keys and metadata or to copy their handles.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let (all, of) = match &self.slots {
             Slots::All => (Some(self.entries.iter().flatten()), None),
@@ -88,7 +85,6 @@ impl<K: 'static> Objects<K> {
 }
 
 impl<K: 'static> Objects<K> {
-    /// Changes the static type of the objects, as [`Cached::cast`] does.
     pub(crate) fn cast<T: 'static>(self) -> Objects<T> {
         Objects::new(self.entries, self.slots, self.len, self.has_encoded)
     }
@@ -131,11 +127,10 @@ impl<K: 'static> IntoIterator for Objects<K> {
 /// An iterator over the objects of a query result ([`Objects`]), by value.
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// For [`Slots::Of`]: the index of the current chunk, one of the vectors in which a [`Posting`]
-    /// stores slots (the numbers of objects). Otherwise 0.
+    /// For [`Slots::Of`]: the index of the current chunk of the [`Posting`].
     chunk: usize,
-    /// For [`Slots::Of`]: the position of the next slot in the current chunk. For [`Slots::All`]:
-    /// the next slot of the store to try.
+    /// For [`Slots::Of`]: the position of the next slot in the chunk. For [`Slots::All`]: the next
+    /// slot to try.
     position: usize,
 }
 

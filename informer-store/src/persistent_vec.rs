@@ -1,13 +1,9 @@
-//! [`PersistentVec`]: a vector with cheap copies. A copy only increments a reference count, and a
-//! write copies a small part of the vector.
+//! [`PersistentVec`]: a vector with cheap copies. A copy only increments a reference count. A later
+//! write copies the path to the changed slot: one leaf, one branch of 64 pointers, and the root. If
+//! no copy exists, writes change the vector in place.
 //!
-//! This makes snapshots of the store cheap: a reader takes a copy, and a later write only copies
-//! the path to the changed slot (one leaf, one branch of 64 pointers, and the root). If no copy
-//! exists, writes change the vector in place.
-//!
-//! `LEAF` is the number of slots of a leaf. It should be small if copying a slot accesses other
-//! memory: copying a handle of an object changes a reference count. Otherwise it should be large,
-//! so that the vector consists of fewer leaves and pointers.
+//! `LEAF` is the number of slots of a leaf. It should be small if copying a slot changes a
+//! reference count. Otherwise it should be large, so that the vector has fewer leaves and pointers.
 
 use std::sync::Arc;
 
@@ -17,7 +13,7 @@ const BRANCH: usize = 64;
 type Leaf<T, const LEAF: usize> = Arc<[T; LEAF]>;
 type Branch<T, const LEAF: usize> = Arc<[Leaf<T, LEAF>; BRANCH]>;
 
-/// A growable array with cheap copies. Slots that were never written contain `T::default()`.
+/// A growable array. Slots that were never written contain `T::default()`.
 #[derive(Debug)]
 pub(crate) struct PersistentVec<T, const LEAF: usize> {
     root: Arc<[Branch<T, LEAF>]>,
@@ -63,8 +59,7 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         &self.root[index / (LEAF * BRANCH)][index / LEAF % BRANCH][index % LEAF]
     }
 
-    /// Returns the slot (element) at `index` for writing. If the vector is too short, slots with
-    /// default values are added first.
+    /// Returns the slot at `index` for writing. Grows the vector if it is too short.
     pub(crate) fn get_mut(&mut self, index: usize) -> &mut T {
         if index >= self.capacity() {
             self.grow(index + 1);
@@ -79,8 +74,7 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
     }
 
     /// Calls `visit` for each slot that can differ between two vectors, with the slot's index and
-    /// its value in `self` and in `other`. Parts that the vectors share are skipped. A value is
-    /// `None` if the vector is too short to have the slot.
+    /// its value in `self` and in `other`. A value is `None` if the vector is too short.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,

@@ -3,28 +3,24 @@
 
 use std::sync::Arc;
 
-/// The maximum length of a chunk, one of the vectors in which a [`Posting`] stores the numbers of
-/// objects. The limit keeps inserts fast: an insert moves, and sometimes copies, the numbers of one
-/// chunk.
+/// The maximum length of a chunk. The limit keeps inserts fast: an insert moves, and sometimes
+/// copies, the slots of one chunk.
 const CHUNK: usize = 256;
 
-/// The length of the first part when a vector of object numbers that is longer than [`CHUNK`] is
-/// split in two. The store mostly assigns ascending numbers, so the first part stays nearly full
-/// and the second part grows.
+/// The length of the first part when a chunk is split. The store mostly assigns ascending slots, so
+/// the first part stays nearly full and the second part grows.
 const SPLIT_LEN: usize = CHUNK * 7 / 8;
 
-/// A sorted set of slots, the numbers that a store has assigned to objects. Copying it only
-/// increments a reference count.
+/// A sorted set of slots. Copying it only increments a reference count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Posting {
-    /// The slot numbers of the objects, in ascending order, divided among vectors (chunks) of at
-    /// most [`CHUNK`] numbers. No vector is empty.
+    /// The slots in ascending order, in chunks of at most [`CHUNK`] slots. No chunk is empty.
     chunks: Arc<Vec<Arc<Vec<u32>>>>,
     len: usize,
 }
 
 impl Posting {
-    /// Returns the set of the slots in `sorted`, which must be sorted and have no duplicates.
+    /// Creates a set from `sorted`, which must be sorted and have no duplicates.
     pub(crate) fn from_sorted(sorted: impl IntoIterator<Item = u32>) -> Self {
         let (mut chunks, mut chunk, mut len) = (Vec::new(), Vec::new(), 0);
         for slot in sorted {
@@ -40,7 +36,6 @@ impl Posting {
         Self { chunks: Arc::new(chunks), len }
     }
 
-    /// Returns the union of `postings`.
     pub(crate) fn union(postings: &[Self]) -> Self {
         let mut slots: Vec<u32> = postings.iter().flat_map(Self::iter).collect();
         slots.sort_unstable();
@@ -60,8 +55,7 @@ impl Posting {
         self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
     }
 
-    /// Returns the `n`th chunk of the slot numbers, counted from 0. All chunks together contain
-    /// each slot number once. Returns `None` after the last chunk.
+    /// Returns the `n`th chunk, counted from 0.
     pub(crate) fn chunk(&self, n: usize) -> Option<&[u32]> {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }

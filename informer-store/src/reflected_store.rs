@@ -69,8 +69,6 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         StoreWriter::over(Arc::clone(&self.shared))
     }
 
-    /// Converts a delta to a change of the store. Returns `None` for a resync, which changes
-    /// nothing.
     fn change(delta: Delta<K>) -> Option<Change<K>> {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
@@ -83,7 +81,6 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     }
 }
 
-/// Logs the failures of index functions.
 fn report(failures: Vec<IndexFailure>) {
     // I10: each failure is logged.
     for IndexFailure { index, key, resource_version, error } in failures {

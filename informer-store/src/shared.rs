@@ -15,8 +15,7 @@ use crate::slot_map::SlotMap;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
 
-/// Identifies an index. If an index is removed and another index with the same name is added, the
-/// new index has a new ID.
+/// Identifies an index. An index that is added again under its old name has a new ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexId(u64);
 
@@ -46,22 +45,18 @@ impl Shared {
     }
 }
 
-/// One state of the store: the objects, the indexes, and the resource versions that the store has
-/// reached (watermarks). Copying it only increments a few reference counts.
+/// One state of the store. Copying it only increments a few reference counts.
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
-    /// The number of bytes of the objects that are stored in encoded form; `None` if the store has
-    /// never had such an object.
+    /// The number of bytes of encoded objects; `None` if the store has never had such an object.
     pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indexes: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
-    /// The watermark of each namespace (the resource version that the store has reached there), if
-    /// namespaces are watched separately. In this case, the field `watermark` is the minimum of
-    /// these watermarks. It is empty while the watermark of a watched namespace is missing.
+    /// The watermark of each namespace, if namespaces are watched separately. Then the field
+    /// `watermark` is the minimum of these watermarks, and empty while one of them is missing.
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
-/// An index of a [`State`]: its definition (name and function), and its content for queries.
 pub(crate) struct NamedIndex {
     pub(crate) id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,
@@ -80,24 +75,20 @@ impl Clone for NamedIndex {
     }
 }
 
-/// The data with which the writer updates the indexes: their definitions, and the index values of
-/// each object.
+/// The data with which the writer updates the indexes.
 pub(crate) struct WriterNotes {
     /// The writer's data about each index in [`State::indexes`], in the same order.
     pub(crate) indexes: Vec<IndexNotes>,
-    /// The indexes under construction. The writer appends each transaction to the
-    /// [log](Joining::log) of each of these indexes.
+    /// The indexes under construction.
     pub(crate) joining: Vec<Joining>,
-    /// Incremented when an index is added to or removed from `indexes` or `joining`. The writer
-    /// keeps a copy of [`definitions`](Self::definitions), and compares this number to detect that
-    /// its copy is outdated.
+    /// Incremented when `indexes` or `joining` changes, so that the writer detects that its copy of
+    /// [`definitions`](Self::definitions) is outdated.
     pub(crate) generation: u64,
 }
 
 pub(crate) struct IndexNotes {
     pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) by_slot: ValuesBySlot,
-    /// The current failures of the index, by the key of the object.
     pub(crate) failures: HashMap<ObjectKey, IndexFailure>,
 }
 
@@ -120,14 +111,12 @@ impl Clone for State {
 }
 
 impl State {
-    /// Returns whether an object in encoded form has been added, even if the store no longer has
-    /// this object.
+    /// Returns whether the store has ever had an encoded object.
     pub(crate) fn has_encoded(&self) -> bool {
         self.encoded_bytes.is_some()
     }
 
-    /// Updates `encoded_bytes` after a change: adds the bytes of the new object, and subtracts the
-    /// bytes of the objects in `replaced`.
+    /// Updates `encoded_bytes` after a change that replaced the objects in `replaced`.
     pub(crate) fn count_encoded(&mut self, change: &Change<AnyObject>, replaced: &[Cached<AnyObject>]) {
         let added = match change {
             Change::Put(object) => object.encoded_len(),
@@ -143,9 +132,8 @@ impl State {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }
 
-    /// Returns the resource version up to which the store has the changes of the object with this
-    /// key. This is the watermark of the object's namespace if each namespace has its own watch,
-    /// and otherwise the watermark of the store.
+    /// Returns the watermark of the object's namespace if each namespace has its own watch, and
+    /// otherwise the watermark of the store.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
@@ -173,14 +161,13 @@ impl State {
         self.objects.would_grow(changes) || self.indexes.iter().any(|named| named.index.would_grow(changes))
     }
 
-    /// Returns whether the hash table of the objects or of an index is much larger than its content
-    /// requires.
+    /// Returns whether [`compact`](Self::compact) would free much memory.
     pub(crate) fn is_sparse(&self) -> bool {
         self.objects.is_sparse() || self.indexes.iter().any(|named| named.index.is_sparse())
     }
 
-    /// Frees unused memory of sparse tables. This changes the slot numbers of objects, and the
-    /// numbers that an index has assigned to its values.
+    /// Frees unused memory of sparse tables. This changes the slots of objects and the IDs of index
+    /// values.
     pub(crate) fn compact(&mut self, notes: &mut WriterNotes) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
         for (named, notes) in self.indexes.iter_mut().zip(&mut notes.indexes) {
@@ -204,9 +191,9 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Replaces the recorded failures of index functions for the objects of `changes` with those in
-    /// `failures`. Returns the failures that were not recorded before. Afterwards, `failures`
-    /// contains only failures of indexes that are still being built.
+    /// Replaces the recorded failures for the objects of `changes` with those in `failures`.
+    /// Returns the failures that were not recorded before. The failures of indexes under
+    /// construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],
@@ -229,9 +216,7 @@ impl WriterNotes {
         new
     }
 
-    /// Records the failures in `panicked`: objects that an index lacks, because the `Hash` or `Eq`
-    /// of an index value panicked. Also appends them to `new`, the caller's list, which already has
-    /// the new failures of index functions.
+    /// Records the failures in `panicked`, and appends them to `new`.
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {

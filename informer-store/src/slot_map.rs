@@ -7,12 +7,11 @@
 
 use crate::persistent_vec::PersistentVec;
 
-/// The entries by slot. The vector has small leaves (32 entries), because a write can copy a whole
-/// leaf, and copying an entry changes a reference count.
+/// The entries by slot. The leaves are small, because a write can copy a whole leaf, and copying an
+/// entry changes a reference count.
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
-/// A hash map whose entries have numbered slots. The caller computes the hashes, and selects among
-/// entries with the same hash.
+/// A hash map whose entries have numbered slots. The caller computes the hashes.
 #[derive(Debug)]
 pub(crate) struct SlotMap<E> {
     /// The hash table, with open addressing and linear probing. A cell is `hash (32 bits) << 32 |
@@ -27,9 +26,8 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds entries of a map one after the other. If callers request them in the order of their slots,
-/// as is usual for a list, the cursor finds most entries in the slot after the last result, without
-/// the hash table.
+/// Finds entries faster than [`SlotMap::find`] if callers request them in the order of their slots,
+/// as is usual for a list.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,
@@ -37,9 +35,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the entry that has this hash and satisfies `is_it`, and the entry's slot; `None` if
-    /// there is none. Faster than [`SlotMap::find`] if the caller requests entries in the order of
-    /// their slots.
+    /// Returns the same as [`SlotMap::find`].
     pub(crate) fn find<'a, E: Clone>(
         &mut self,
         map: &'a SlotMap<E>,
@@ -57,8 +53,8 @@ impl Cursor {
     }
 }
 
-/// Maps the old slots of a [`SlotMap`]'s entries to the new slots after compaction. Compaction does
-/// not change the order of the entries.
+/// Maps the old slots of entries to the new slots after compaction, which does not change the order
+/// of the entries.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
     /// The new slot for each old slot; [`FREE`] if the old slot was free.
@@ -69,22 +65,19 @@ pub(crate) struct Renumbering {
 const FREE: u32 = u32::MAX;
 
 impl Renumbering {
-    /// Returns the new slot of the entry that had the slot `old`; `None` if that slot was free.
     pub(crate) fn new_slot(&self, old: u32) -> Option<u32> {
         self.new_slots.get(old as usize).copied().filter(|new| *new != FREE)
     }
 
-    /// Returns the number of entries of the map. Each of them has a new slot.
+    /// Returns the number of new slots.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 }
 
-/// Maps with at most this number of slots are never compacted.
 const MAX_SLOTS_NEVER_COMPACTED: u32 = 2048;
 
-/// The minimum number of cells of the hash table. It is small because most informers have few
-/// objects.
+/// The minimum size of the hash table. It is small because most informers have few objects.
 const MIN_TABLE_CELLS: usize = 256;
 
 impl<E> Clone for SlotMap<E> {
@@ -137,8 +130,7 @@ impl<E: Clone> SlotMap<E> {
         self.entries.get(slot as usize).as_ref()
     }
 
-    /// Returns the entry that has this hash and satisfies `is_it`, and the entry's slot; `None` if
-    /// there is none.
+    /// Returns the entry with this hash that satisfies `is_it`, and its slot.
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<(u32, &E)> {
         let tag_sought = tag_of(hash);
         let mut position = tag_sought as usize & self.mask;
@@ -221,7 +213,7 @@ impl<E: Clone> SlotMap<E> {
     }
 
     /// Moves the entries to the lowest slots, without changing their order, and frees all other
-    /// slots. Returns the new slots.
+    /// slots.
     pub(crate) fn compact(&mut self) -> Renumbering {
         let mut new_slots = vec![FREE; self.next as usize];
         let mut entries = Entries::with_len(self.len);

@@ -83,9 +83,6 @@ impl<K: 'static> Snapshot<K> {
         &self.state.watermarks
     }
 
-    /// Returns the resource version up to which the store has the changes of the object with this
-    /// key. This is the watermark of the object's namespace if each namespace has its own watch,
-    /// and otherwise the watermark of the store.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         self.state.watermark_for(key)
     }

@@ -16,8 +16,7 @@ pub(crate) use modelled::{Condvar, Mutex, RwLock};
 mod unmodelled {
     use parking_lot::MutexGuard;
 
-    /// `parking_lot`'s condition variable with loom's signature: `wait` takes and returns the
-    /// guard.
+    /// `parking_lot`'s condition variable with loom's signature.
     pub(crate) struct Condvar(parking_lot::Condvar);
 
     impl Condvar {
@@ -40,7 +39,6 @@ mod unmodelled {
 mod modelled {
     use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    /// The panic message if a lock is poisoned: a thread has panicked while it held the lock.
     const POISONED: &str = "no thread of a model panics while it holds a lock";
 
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -17,9 +17,7 @@ use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{MutexGuard, RwLock};
 use crate::{Change, IndexFailure};
 
-/// The maximum number of changes of a transaction that is applied in place. A larger transaction is
-/// applied to a copy of the state. Applying this number of changes takes a few hundred
-/// microseconds.
+/// The maximum number of changes that are applied in place. This takes a few hundred microseconds.
 const MAX_IN_PLACE: usize = 256;
 
 /// A transaction that is ready to commit, and that holds the store's write lock. It is created by
@@ -32,12 +30,11 @@ pub struct PreparedTransaction<'a> {
     notes: MutexGuard<'a, WriterNotes>,
     transaction: Transaction<'a>,
     state: &'a RwLock<State>,
-    /// The next state, if the changes have been applied to a copy of the current state already.
+    /// The next state, if the changes have been applied to a copy.
     next: Option<State>,
     is_committed: bool,
     new_failures: Vec<IndexFailure>,
-    /// The failures of the functions of indexes that are under construction
-    /// ([`WriterNotes::joining`]).
+    /// The failures of indexes under construction.
     joining_failures: Vec<IndexFailure>,
 }
 
@@ -113,24 +110,20 @@ impl fmt::Debug for PreparedTransaction<'_> {
     }
 }
 
-/// The changes of a transaction, the index values of the changed objects, and (after the commit)
-/// the replaced objects.
+/// The changes of a transaction, and after the commit, the replaced objects.
 ///
 /// Drop the transaction while no lock is held, because destructors of objects are user code.
 pub(crate) struct Transaction<'a> {
     changes: Vec<Change<AnyObject>>,
     watermark: Option<&'a ResourceVersion>,
     of_namespaces: &'a [NamespaceProgress],
-    /// The index values of the changes, with one entry per index, in the order of
-    /// [`WriterNotes::definitions`].
+    /// The index values for each index, in the order of [`WriterNotes::definitions`].
     computed: Vec<Computed>,
-    /// For each change, the number (slot) of the object in the store, and whether the change added
-    /// an object that the store lacked; `None` for the removal of an object that the store lacked.
+    /// The result of [`apply_change`] for each change.
     slots: Vec<Option<(u32, bool)>>,
     replaced: Vec<Cached<AnyObject>>,
     old_state: Option<State>,
-    /// One failure for each index and each object that could not be added to this index, because
-    /// the `Hash` or `Eq` of one of the object's index values panicked.
+    /// The failures of objects with an index value whose `Hash` or `Eq` panicked.
     panicked: Vec<IndexFailure>,
 }
 
@@ -154,9 +147,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Applies the changes to a copy of the state, if applying them in place would take too long,
-    /// or if the hash tables should be compacted. Returns the copy; `None` if the changes have not
-    /// been applied.
+    /// Applies the changes to a copy of the state and returns the copy, if applying them in place
+    /// would take too long, or if the hash tables should be compacted.
     fn apply_to_copy(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
@@ -201,9 +193,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// For each index under construction, appends the changes of this transaction to
-    /// [`Joining::log`](crate::index::Joining::log), with the values and failures that the function
-    /// of the index returned.
+    /// Appends the changes and their index values to [`Joining::log`](crate::index::Joining::log)
+    /// of each index under construction.
     fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indexes.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
@@ -223,8 +214,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Applies one change to the table of objects. Returns the object's slot, and whether the change
-/// added an object that the table lacked. Returns `None` if there was no object to remove.
+/// Applies one change. Returns the object's slot, and whether the change added an object that the
+/// table lacked. Returns `None` if there was no object to remove.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,

@@ -27,7 +27,6 @@ pub enum Change<K> {
 }
 
 impl<K: 'static> Change<K> {
-    /// Changes the static type of the object, as [`Cached::cast`] does.
     fn cast<T: 'static>(self) -> Change<T> {
         match self {
             Self::Put(object) => Change::Put(object.cast()),
@@ -62,8 +61,7 @@ pub struct StoreWriter<K> {
 /// The part of the writer that does not depend on the type of the objects.
 struct Writer {
     shared: Arc<Shared>,
-    /// The definitions of the indexes. They are up to date if `generation` equals
-    /// [`WriterNotes::generation`].
+    /// The definitions are up to date if `generation` equals [`WriterNotes::generation`].
     definitions: Vec<Arc<dyn AnyIndex>>,
     generation: u64,
 }
@@ -187,8 +185,8 @@ impl<K: 'static> StoreWriter<K> {
         self.replace_except(objects, resource_version, |_| false)
     }
 
-    /// Does the same as [`replace`](Self::replace), but does not remove an object if `is_kept`
-    /// returns `true` for its key.
+    /// Does the same as [`replace`](Self::replace), but keeps objects whose key satisfies
+    /// `is_kept`.
     pub(crate) fn replace_except(
         &mut self,
         objects: Vec<Cached<K>>,

@@ -1,9 +1,8 @@
 //! [`Replica`]: a handler that rebuilds the informer's objects from its events, and detects invalid
 //! events.
 //!
-//! Each handler of a correct informer can rebuild the store from events alone. So a comparison of a
-//! replica with the server's list shows lost events, and [`violations`](Replica::violations) shows
-//! repeated and reordered events.
+//! A comparison of a replica with the server's list shows lost events.
+//! [`violations`](Replica::violations) shows repeated and reordered events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,8 +33,7 @@ pub struct Replica<K> {
 
 struct State<K> {
     copy: Mutex<Contents<K>>,
-    /// The number of calls that the handler has received. Each call increases the number, which
-    /// wakes the tasks in [`Replica::wait_until`].
+    /// The number of received calls. An increase wakes the tasks in [`Replica::wait_until`].
     calls: watch::Sender<u64>,
 }
 

@@ -11,17 +11,16 @@ use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
 use crate::table::{Column, Order, Row};
 
-/// Settings for `terminal::read`, the task that reads from the inspector: the informer whose
-/// details this task requests, and whether requests for the overview are paused.
+/// The requests that the task `terminal::read` sends to the inspector.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// The identifier of the selected informer; `None` if no informer is selected.
+    /// The identifier of the informer whose details are requested.
     pub(crate) informer: Option<String>,
+    /// Whether requests for the overview are paused.
     pub(crate) is_paused: bool,
 }
 
-/// A response of the inspector, or the failure of a request. The task `terminal::read` sends it to
-/// the screen.
+/// A response of the inspector, or the failure of a request.
 #[derive(Debug)]
 pub(crate) enum Update {
     Overview(Result<Overview, Failure>),
@@ -35,10 +34,9 @@ pub(crate) struct App {
     pub(crate) rows: Vec<Row>,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) memory: Option<u64>,
-    /// The identifier of an informer, and its details or the reason why they could not be read;
-    /// `None` before the first response with details.
+    /// The identifier of an informer, with its details or the reason why they could not be read.
     details: Option<(String, Result<Details, Text>)>,
-    /// The reason why the last request for the overview failed; `None` if the request succeeded.
+    /// The reason why the last request for the overview failed.
     pub(crate) lost: Option<Text>,
     history: History,
     read_at: Option<Instant>,
@@ -51,8 +49,7 @@ pub(crate) struct App {
     selected: Option<String>,
     /// Position of the selected row, and the first row on the screen.
     pub(crate) list: ListState,
-    /// The number of table rows that fit on the screen. Page Up and Page Down move the selection by this
-    /// number.
+    /// The number of table rows that fit on the screen.
     pub(crate) page: usize,
 }
 
@@ -106,8 +103,7 @@ impl App {
         let row = |informer: Informer| Row {
             name: match seen[&informer.description] {
                 1 => informer.description.to_string(),
-                // Several informers have this description. Their identifiers differ: an identifier also
-                // contains the type of the objects, and a number if necessary.
+                // Several informers have this description, but their identifiers differ.
                 _ => Text::new(&informer.id).to_string(),
             },
             rates: rates.get(&informer.id).copied().unwrap_or_default(),
@@ -131,9 +127,8 @@ impl App {
         self.read_at.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Returns the rows that match the filter, in the selected order. As on the inspector's page,
-    /// each word of the filter must be in the name, the type of the objects, the health or the
-    /// state.
+    /// Returns the rows that match the filter, in the selected order. The filter works as on the
+    /// inspector's page.
     pub(crate) fn visible(&self) -> Vec<&Row> {
         let filter = self.filter.to_lowercase();
         let is_match = |row: &&Row| {
@@ -148,16 +143,15 @@ impl App {
         rows
     }
 
-    /// Returns the position of the selected row, or of the first row if the selected informer is not
-    /// visible; `None` if no row is visible.
+    /// Returns the position of the selected row, or of the first row if the selected informer is
+    /// not visible.
     pub(crate) fn position(&self, visible: &[&Row]) -> Option<usize> {
         let found = visible.iter().position(|row| Some(&row.informer.id) == self.selected.as_ref());
         found.or((!visible.is_empty()).then_some(0))
     }
 
-    /// Returns the selected row and the details of its informer. The details are `None` until a
-    /// response for this informer arrives, and an `Err` with the reason if they could not be read.
-    /// The whole result is `None` if no row is visible.
+    /// Returns the selected row, and the details of its informer once a response with them or an
+    /// error has arrived. Returns `None` if no row is visible.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

@@ -18,9 +18,9 @@ use tokio::net::TcpStream;
 
 use crate::data::{Details, Overview, Text};
 
-/// The time limit for a request and its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a response body in bytes. The overview of 1,000 informers is about one megabyte long.
+/// The maximum size of a response, in bytes. The overview of 1,000 informers is about one megabyte
+/// long.
 const MAX_BYTES: usize = 64 << 20;
 /// Maximum number of characters of a server's error message that are shown.
 const MAX_MESSAGE: usize = 300;
@@ -32,7 +32,6 @@ const USE_LOOPBACK: &str =
     "connect to localhost or 127.0.0.1, for example through port forwarding, or give the inspector a token";
 const RETRY: &str = "try again, and check the log of the program that serves the inspector";
 
-/// The address of an inspector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     /// The host and the port, such as `127.0.0.1:8080`.
@@ -94,31 +93,27 @@ impl Failure {
         Self::new("no inspector", reason, SERVE_ONE)
     }
 
-    /// Returns the failure for an invalid response of an inspector, or of a proxy in front of it.
+    /// Returns the failure for an invalid or missing response of an inspector, or of a proxy in front
+    /// of it.
     fn broken(reason: &str) -> Self {
         Self::new("no valid response from the inspector", reason, RETRY)
     }
 
-    /// Returns the message about this failure of an inspector at `address`: the problem, the reason
-    /// and the remedy.
+    /// Returns the message for the user.
     pub(crate) fn at(&self, address: &Address) -> String {
         format!("{} at {address}: {}; {}", self.what, &*self.reason, self.remedy)
     }
 }
 
-/// An HTTP client of the inspector in one program. The inspector serves JSON documents about the
-/// program's informers.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     address: Address,
-    /// The value of the header `Authorization` with the token, marked as sensitive so that it is
-    /// not logged; `None` without a token.
+    /// Marked as sensitive, so that the token is not logged.
     authorization: Option<HeaderValue>,
 }
 
 impl Client {
-    /// Returns a client that sends this token with each request. Returns an error if no HTTP header
-    /// can contain the token.
+    /// Fails if no HTTP header can contain the token.
     pub(crate) fn new(address: Address, token: Option<&str>) -> Result<Self, String> {
         let header = |token: &str| {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
@@ -133,14 +128,12 @@ impl Client {
         &self.address
     }
 
-    /// Reads the state of all informers and controllers.
     pub(crate) async fn overview(&self) -> Result<Overview, Failure> {
         let body = self.get("/inspect/api/overview").await?;
         let describe = |error| format!("the response is not an inspector's overview: {error}");
         serde_json::from_slice(&body).map_err(|error| Failure::missing(&describe(error)))
     }
 
-    /// Reads the details of one informer.
     pub(crate) async fn details(&self, id: &str) -> Result<Details, Failure> {
         let query = form_urlencoded::Serializer::new(String::new()).append_pair("informer", id).finish();
         parse(&self.get(&format!("/inspect/api/informer?{query}")).await?)
@@ -219,8 +212,8 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
     match status {
         StatusCode::UNAUTHORIZED => Failure::new("no access to the inspector", &reason, SET_TOKEN),
         StatusCode::FORBIDDEN => Failure::new("no access to the inspector", &reason, USE_LOOPBACK),
-        // A server that is not an inspector can answer with an HTML page or a JSON document. Such text is not a
-        // useful reason, so only the status is shown.
+        // A server that is not an inspector can answer with an HTML page or a JSON document, which
+        // is not a useful reason.
         StatusCode::NOT_FOUND if message.starts_with(['<', '{']) => Failure::missing(&status.to_string()),
         StatusCode::NOT_FOUND => Failure::missing(&reason),
         _ => Failure::broken(&reason),

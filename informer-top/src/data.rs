@@ -1,5 +1,4 @@
-//! The JSON documents that the inspector returns. The events and the handler calls per second are
-//! computed from two successive documents about all informers ([`Overview`]).
+//! The JSON documents that the inspector returns, and the rates that are computed from them.
 //!
 //! Unknown fields are ignored, and most missing fields have a default, so that other versions of
 //! informer-monitor can be read, too.
@@ -17,9 +16,9 @@ use crate::format::duration;
 pub(crate) struct Text(String);
 
 impl Text {
-    /// Replaces white space by spaces. Removes escape sequences that begin with `ESC [`, all other
-    /// control characters, and characters that change the direction of text. The text of other
-    /// escape sequences stays.
+    /// Replaces white space by spaces. Removes control characters, sequences that begin with
+    /// `ESC [`, and characters that change the direction of text. The text of other escape
+    /// sequences stays.
     pub(crate) fn new(text: &str) -> Self {
         let mut shown = String::with_capacity(text.len());
         let mut letters = text.chars().peekable();
@@ -142,8 +141,7 @@ pub(crate) struct FailedKey {
     pub(crate) retry_ms: f64,
 }
 
-/// Details of one informer, from the JSON document at `/inspect/api/informer`. Has only fields that
-/// this program shows and the [`Overview`] of all informers lacks.
+/// The document of `/inspect/api/informer`, without fields that this program does not show.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Details {
@@ -197,8 +195,8 @@ impl Informer {
         }
     }
 
-    /// Returns the health of a running informer with its reason in words, or the state of an
-    /// informer that does not run, such as `stopped`.
+    /// Returns the health of a running informer in words, or the state of an informer that does not
+    /// run.
     pub(crate) fn health_words(&self) -> String {
         let quarantined = match self.quarantined {
             0 => String::new(),
@@ -224,16 +222,14 @@ impl Informer {
     }
 }
 
-/// The events and the handler calls of an informer per second, computed from two successive
-/// documents of the inspector. Both are `None` if they cannot be computed, for example because the
-/// earlier document lacks the informer.
+/// The events and the handler calls of an informer per second; `None` if they cannot be computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,
     pub(crate) calls: Option<f64>,
 }
 
-/// The time and the counters of the previous overview, from which rates are computed.
+/// The previous overview, from which rates are computed.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     at: u64,
@@ -241,10 +237,9 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the rates since the previous overview, by the identifier of the informer, and stores
-    /// the counters of this overview for the next call. `age` is the time since the previous
-    /// overview was received. If the observed program has restarted since then, all rates are
-    /// `None`.
+    /// Returns the rates since the previous overview, by the identifier of the informer. `age` is
+    /// the time since the previous overview was received. If the observed program has restarted
+    /// since then, all rates are `None`.
     pub(crate) fn rates(&mut self, overview: &Overview, age: Duration) -> HashMap<String, Rates> {
         // `inspector.js` of informer-monitor computes the same rates for the inspector's page, but
         // does not check whether the program has restarted.
@@ -264,8 +259,7 @@ impl History {
     }
 }
 
-/// Returns two totals of an informer: the number of its added, modified and deleted events, and the
-/// number of calls of its handlers.
+/// Returns the numbers of an informer's events (without bookmarks) and handler calls.
 fn totals(informer: &Informer) -> [u64; 2] {
     let events = &informer.events;
     let calls = informer.handlers.iter().map(|handler| handler.delivered).sum();

@@ -7,14 +7,11 @@ use crate::data::{Controller, Details, Text};
 use crate::format::{NONE, bytes, count, counted, duration, rate, table, wrap};
 use crate::table::Row;
 
-/// Maximum number of failing keys that are shown for each controller, and of parked keys, which
-/// wait for a cache.
+/// The maximum number of failing keys that are shown for each controller, and of parked keys.
 const MAX_KEYS: usize = 3;
-/// Maximum number of quarantined objects that are shown. These objects exist on the server, but the
-/// informer could not decode or transform them.
 const MAX_QUARANTINED: usize = 5;
 
-/// Returns the lines of the pane of the selected informer: its state, its handlers and its details.
+/// Returns the lines of the pane of the selected informer.
 pub(crate) fn informer(
     row: &Row,
     details: Option<&Result<Details, Text>>,
@@ -52,8 +49,8 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns the texts about an informer for its pane: the full health text, which can be cut in the
-/// table, and other values, most of which have no column in the table.
+/// Returns texts about an informer: its full health text, which can be cut in the table, and other
+/// values.
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();
@@ -107,8 +104,7 @@ fn handlers(row: &Row) -> Vec<Line<'static>> {
     headed(&rows)
 }
 
-/// Returns the name of a handler. A handler without its own name is named by the path of its type; the
-/// path is shortened.
+/// Removes module paths from the name of a handler, which is the path of its type by default.
 fn plain_name(name: &str) -> String {
     let mut plain = String::new();
     for part in name.split("::") {
@@ -145,7 +141,7 @@ fn more(details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns at most `most` lines. If there are more, adds a line with the number of the other lines.
+/// Returns the first `most` lines. If there are more, the last line has the number of the others.
 fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
     let others = lines.len().saturating_sub(most);
     if others > 0 {
@@ -155,8 +151,7 @@ fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the lines of a table of the controllers. Below the table are texts about the keys that
-/// fail, and about the parked keys, which wait for a cache.
+/// Returns a table of the controllers, followed by texts about their failing and parked keys.
 pub(crate) fn controllers(controllers: &[Controller], columns: usize) -> Vec<Line<'static>> {
     if controllers.is_empty() {
         return Vec::new();
@@ -176,9 +171,8 @@ fn name(controller: &Controller) -> &str {
     if controller.name.is_empty() { "controller" } else { &controller.name }
 }
 
-/// Returns the texts about the keys of a controller: first those that fail, then the parked keys,
-/// which wait for a cache. Each of the two groups has texts for at most [`MAX_KEYS`] keys. If there
-/// are more keys in a group, its last text has the number of the others.
+/// Returns texts about the keys of a controller that fail, and about its parked keys, which wait
+/// for a cache. Each group is limited to [`MAX_KEYS`] keys.
 fn keys(controller: &Controller) -> Vec<String> {
     let name = name(controller);
     let failed = controller.failed_keys.iter().map(|it| {

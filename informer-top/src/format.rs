@@ -20,12 +20,11 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// Writes a number and a noun. Adds an `s` to the noun if the number is not one.
+/// Writes a number and a noun, such as `2 lists`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Writes a rate, with one decimal if it is above zero and below ten.
 pub(crate) fn rate(rate: Option<f64>) -> String {
     match rate {
         None => NONE.to_owned(),
@@ -35,7 +34,7 @@ pub(crate) fn rate(rate: Option<f64>) -> String {
     }
 }
 
-/// Writes a number of bytes with the unit B, KB, MB or GB, such as `1.5 MB`. One KB is 1,000 bytes.
+/// Writes a number of bytes, such as `1.5 MB`. One KB is 1,000 bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     let (mut number, mut unit) = (bytes as f64, 0);
     let units = ["B", "KB", "MB", "GB"];
@@ -95,8 +94,7 @@ pub(crate) fn right(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(width(&text))) + &text
 }
 
-/// Joins parts to lines of at most `columns` columns. A part that does not fit begins a new line,
-/// and is cut if it is longer than a line.
+/// Joins parts to lines of at most `columns` columns. A part that is longer than a line is cut.
 pub(crate) fn flow<'a>(
     parts: impl IntoIterator<Item = &'a str>,
     separator: &str,
@@ -120,8 +118,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     flow(text.split(' '), " ", columns)
 }
 
-/// Returns the lines of a table. Each column is as wide as its longest cell. Columns of numbers are aligned
-/// to the right. If the last column has texts, it is not filled with spaces.
+/// Returns the lines of a table. Columns of numbers are aligned to the right.
 pub(crate) fn table<const N: usize>(is_number: [bool; N], rows: &[[String; N]]) -> Vec<String> {
     let widths: [usize; N] =
         std::array::from_fn(|column| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0));

@@ -55,7 +55,6 @@ struct Args {
     once: bool,
 }
 
-/// Parses a number of seconds from 0.1 to 3600.
 fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse().ok().filter(|number| (0.1..=3600.0).contains(number));
     number.map(Duration::from_secs_f64).ok_or_else(|| "use a number from 0.1 to 3600".to_owned())
@@ -92,8 +91,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the token from the file or the environment; `None` if neither is given, or the token is
-/// empty. The token is not an argument, because other users can see arguments.
+/// Reads the token from the file or the environment. The token is not an argument, because other
+/// users can see arguments.
 fn token(args: &Args) -> Result<Option<String>, String> {
     let token = match &args.token_file {
         Some(path) => std::fs::read_to_string(path)

@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 use crate::data::{Informer, Rates};
 use crate::format::{NONE, count, cut, left, rate, right, width};
 
-/// Names are not cut to less than this width. The columns of names and health are always shown.
+/// Names are not cut to less than this width.
 const MIN_NAME: usize = 16;
 const MIN_HEALTH: usize = 20;
-/// The space between two columns.
 const GAP: &str = "  ";
 
-/// A row of the table: an informer, and the name and rates that this program computes for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     /// The informer's description, or its identifier if several informers have this description.
@@ -21,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) rates: Rates,
 }
 
-/// A column of the table. The variants are in the order of the columns on the screen.
+/// The variants are in the order of the columns on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Name,
@@ -86,7 +84,7 @@ impl Column {
         Self::ALL[(index + step) % Self::ALL.len()]
     }
 
-    /// Returns whether the smallest value is first by default, which is the case only for names.
+    /// Returns whether the smallest value is first by default.
     fn is_ascending(self) -> bool {
         self == Self::Name
     }
@@ -131,11 +129,10 @@ impl Column {
     }
 }
 
-/// The column by which rows are sorted, and whether the default direction of this column is
-/// reversed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order {
     pub(crate) column: Column,
+    /// Whether the default direction of the column is reversed.
     pub(crate) is_reversed: bool,
 }
 
@@ -195,8 +192,8 @@ impl Layout {
         Self(Column::ALL.map(|column| (column, longest(rows, column))).to_vec())
     }
 
-    /// Returns the line with the titles of the columns. After the title of the column by which the
-    /// rows are sorted, an arrow shows the direction. The arrow can be in the gap between columns.
+    /// Returns the line with the titles of the columns. The arrow of the sorted column can be in
+    /// the gap between columns.
     pub(crate) fn head(&self, order: Order) -> String {
         let cells = self.0.iter().map(|(column, width)| {
             let (title, arrow) = (column.title(), order.arrow(*column));
@@ -209,8 +206,7 @@ impl Layout {
         cells.collect()
     }
 
-    /// Returns the text of a row in two parts: all columns before the health, and the health. The health can
-    /// have a different color.
+    /// Returns the columns before the health, and the health, which can have a different color.
     pub(crate) fn cells(&self, row: &Row) -> (String, String) {
         let mut cells: Vec<_> =
             self.0.iter().map(|(column, width)| fill(*column, &column.text(row), *width)).collect();

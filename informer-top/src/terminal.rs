@@ -14,8 +14,8 @@ use crate::app::{App, Update, Wanted};
 use crate::client::Client;
 use crate::view::draw;
 
-/// The interval at which the screen is drawn even if nothing is received and no key is pressed, so that the
-/// age of the data is correct.
+/// The screen is drawn at this interval even without changes, so that the age of the data is
+/// correct.
 const REDRAW: Duration = Duration::from_secs(1);
 
 /// Shows the informers until a key, an error or (on Unix) SIGTERM ends the program. In these cases
@@ -36,8 +36,8 @@ pub(crate) async fn run(mut app: App, client: Client, interval: Duration) -> Res
     outcome
 }
 
-/// Returns the events of the terminal, such as pressed keys. Reading events blocks, so a separate
-/// thread reads them until the program ends.
+/// Returns the events of the terminal. Reading them blocks, so a separate thread reads them until
+/// the program ends.
 fn events() -> mpsc::Receiver<Event> {
     let (sender, events) = mpsc::channel(16);
     std::thread::spawn(move || {
@@ -65,9 +65,9 @@ async fn terminated() {
     std::future::pending().await
 }
 
-/// Reads the details of the selected informer at the start. Then reads the overview and these
-/// details after each interval, except during a pause. When another informer is selected, reads its
-/// details at once, also during a pause. Ends when the receiver of the results is dropped.
+/// Reads the overview and the details of the selected informer after each interval, except during a
+/// pause. When another informer is selected, reads its details at once. Ends when the receiver of
+/// the results is dropped.
 pub(crate) async fn read(
     client: Client,
     interval: Duration,

@@ -41,7 +41,7 @@ const HELP: [&str; 18] = [
     "Any key closes this help.",
 ];
 
-/// Draws the screen. Without colors, it uses only bold, dim and reversed text.
+/// Without colors, uses only bold, dim and reversed text.
 pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App, has_colors: bool) {
     let screen = frame.area();
     let columns = screen.width.into();
@@ -76,15 +76,13 @@ fn split(area: Rect, lines: usize) -> [Rect; 2] {
     [Rect { height, ..area }, rest]
 }
 
-/// Returns the height of the table at the top of `body`. Below it are two panes: one for the
-/// selected informer, with `informer` lines, and one with `controllers` lines. If the panes have
-/// too little space, the table gets the whole `body`.
+/// Returns the height of the table at the top of `body`, above panes of `informer` and
+/// `controllers` lines. If the panes have too little space, the table gets the whole `body`.
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));
-    // The table is cut if the informer's pane does not fit below it. But the table gets at least
-    // half of `free`, if it has so many lines. Two lines are added to the rows: the titles of the
-    // columns, and an empty line above the panes.
+    // The table gets at least half of `free`, if it has so many lines. Two lines are added to the
+    // rows: the titles of the columns, and an empty line above the panes.
     let height = (app.visible().len() + 2).min(free.saturating_sub(informer).max(free / 2));
     if free - height < MIN_PANE { body } else { height }
 }
@@ -109,8 +107,7 @@ fn shortened(mut lines: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>>
     lines
 }
 
-/// Returns the first lines of the screen: the address and the state of the connection, and totals
-/// of all informers.
+/// Returns the first lines of the screen: the state of the connection, and totals of all informers.
 pub(crate) fn header(app: &App, columns: usize) -> Vec<String> {
     let age = match app.age().as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -181,8 +178,7 @@ fn color(row: &Row) -> Style {
     }
 }
 
-/// Returns the state of all informers and controllers as plain text, which is not cut to the size
-/// of a screen.
+/// Returns the state of all informers and controllers as plain text of any width.
 pub(crate) fn plain(app: &App) -> String {
     let visible = app.visible();
     let layout = Layout::complete(&visible);

@@ -34,7 +34,7 @@ async fn take_and_end(queue: &Workqueue<Key>) {
     item.done();
 }
 
-/// Runs a benchmark that measures the duration of one call of `step` in a task.
+/// Measures the duration of one call of `step` in a task.
 fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     c.bench_function(name, |b| {
@@ -50,9 +50,8 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     });
 }
 
-/// Returns a function that returns the keys in turn, beginning with index `from`. If a benchmark
-/// first queues the keys before this index, and then takes one key after each add, the function
-/// never returns a key that is still queued.
+/// Returns a function that returns the keys in turn, beginning with index `from`. A returned key is
+/// not queued yet, if the queue began with the keys before `from` and a take follows each add.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {
@@ -203,8 +202,7 @@ fn in_rounds(count: u64, mut round: impl FnMut(usize)) -> Duration {
     started.elapsed()
 }
 
-/// A minimal queue for comparison: it keeps the order of keys, the pending keys, and the keys that
-/// workers have, under one lock.
+/// A minimal queue for comparison, with one lock.
 #[derive(Default)]
 struct Plain {
     state: Mutex<PlainState>,

@@ -7,8 +7,7 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// The slots of delayed keys, by the end of the delay, and then by a number that increases with
-    /// each insertion.
+    /// The slots of delayed keys, by the end of the delay, and then by the order of insertion.
     by_time: BTreeMap<(Instant, u64), u32>,
     number: u64,
 }
@@ -28,8 +27,7 @@ impl Delays {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Adds the slot of a key whose delay ends at `at`. Returns a number that, together with `at`,
-    /// identifies the slot in [`remove`](Self::remove).
+    /// Adds a slot. Returns the number for [`remove`](Self::remove).
     pub(crate) fn insert(&mut self, at: Instant, id: u32) -> u64 {
         self.number += 1;
         self.by_time.insert((at, self.number), id);
@@ -40,7 +38,7 @@ impl Delays {
         self.by_time.remove(&(at, number));
     }
 
-    /// Removes and returns the slot with the earliest end of a delay, if that delay is over.
+    /// Removes and returns the slot with the earliest delay, if that delay is over.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let first = self.by_time.first_entry()?;
         let is_due = first.key().0 <= now;

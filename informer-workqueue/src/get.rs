@@ -1,9 +1,9 @@
-//! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all
-//! items are processed.
+//! The futures of a queue: [`Get`] waits for an item, and [`Drain`] waits until all items are
+//! processed.
 //!
 //! The queue starts no task for delayed keys. Instead, one of the tasks that wait for an item, the
 //! timekeeper, sleeps until the earliest delay is over. If no task waits for an item, no timer is
-//! needed: the next `get` adds the keys whose delay is over before it takes an item.
+//! needed: the next `get` adds the keys whose delay is over.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +15,6 @@ use crate::shared::{GetOutcome, Shared};
 use crate::sync::Timer;
 use crate::waiters::Ticket;
 
-/// A future that waits for an item.
 pub(crate) struct Get<'a, T> {
     shared: &'a Arc<Shared<T>>,
     ticket: Option<Ticket>,
@@ -64,8 +63,8 @@ impl<T> Drop for Get<'_, T> {
     }
 }
 
-/// A future that waits until no key is queued and no worker has an item, and then returns `true`.
-/// Returns `false` if a shutdown without a drain ends the wait.
+/// A future that returns `true` after a complete drain, and `false` if a shutdown without a drain
+/// ends the wait.
 pub(crate) struct Drain<'a, T> {
     shared: &'a Shared<T>,
     ticket: Option<Ticket>,

@@ -1,8 +1,7 @@
 //! [`Item`]: a key that a worker has taken.
 //!
 //! In client-go, a worker gets a key, and must call `Forget` or `AddRateLimited` and then `Done`.
-//! Here, a worker gets an item, and a method that consumes the item ends it. Note: an item that is
-//! dropped is retried, because its worker has panicked, was cancelled, or returned early with `?`.
+//! Here, a worker gets an item, and a method that consumes the item ends it.
 
 use std::fmt;
 use std::sync::Arc;

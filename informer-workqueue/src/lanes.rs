@@ -1,13 +1,13 @@
 //! [`Lanes`]: the queued keys, and the selection of the next key.
 //!
-//! Each of the three priorities has a lane. In a lane, keys are in the order in which they were
-//! queued. In a fair queue, the keys of a lane are divided into groups, for example by namespace.
-//! The groups take turns, and the keys of each group are in the order in which they were queued.
+//! Each of the three priorities has a lane, which keeps the order in which keys were queued. In a
+//! fair queue, the keys of a lane are divided into groups, for example by namespace, and the groups
+//! take turns.
 //!
 //! The next key comes from the highest lane that has keys. A lane that was passed over
-//! [`MAX_PASSED`] times in a row precedes all other lanes. So each lane that stays non-empty gets at
-//! least one of every `MAX_PASSED + 2` items. (The number is not `MAX_PASSED + 1`, because two of
-//! the three lanes can reach the limit together.)
+//! [`MAX_PASSED`] times in a row precedes all other lanes. Two of the three lanes can reach this
+//! limit together. So each lane that stays non-empty gets at least one of every `MAX_PASSED + 2`
+//! items.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,14 @@ use hashbrown::HashMap;
 use crate::Priority;
 use crate::slots::{Hashing, List, Slots};
 
-/// The number of times in a row that a lane (the queued keys of one priority) can be passed over
-/// before it precedes all other lanes.
+/// The number of times in a row that a lane can be passed over.
 pub(crate) const MAX_PASSED: u32 = 10;
 
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: [Lane; Priority::COUNT],
-    /// For each lane, the number of times that it was passed over since one of its keys was last
-    /// taken, or since it was last empty.
+    /// For each lane, how often it was passed over since one of its keys was last taken, or since
+    /// it was last empty.
     passed: [u32; Priority::COUNT],
     len: usize,
 }
@@ -61,14 +60,14 @@ impl Lanes {
         self.len -= 1;
     }
 
-    /// Returns the slot of the key that [`pop`](Self::pop) would take; `None` if no key is queued.
+    /// Returns the slot that [`pop`](Self::pop) would remove.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         self.lanes[self.next_level()?].next()
     }
 
-    /// Removes and returns the slot of the next key; `None` if no key is queued. Also counts that
-    /// each other lane (the queued keys of one priority) with keys was passed over.
+    /// Removes and returns the slot of the next key. Counts each other lane with keys as passed
+    /// over.
     pub(crate) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let level = self.next_level()?;
         let id = self.lanes[level].pop(slots)?;
@@ -141,13 +140,11 @@ impl Lane {
     }
 }
 
-/// The queued keys of one priority in a fair queue, divided into groups, for example by namespace.
-/// The groups take turns: in each turn of a group, one of its keys is taken.
+/// The lane of a fair queue. In each turn of a group, one of its keys is taken.
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
-    /// For each group of queued keys, such as the keys of one namespace: the number of the group's
-    /// next turn, and the hash that identifies the group. The group with the lowest number is next.
+    /// The hashes of the groups, by the number of the group's next turn.
     order: BTreeMap<u64, u64>,
     turn: u64,
 }
@@ -175,8 +172,7 @@ impl Turns {
         group.list.push(slots, id);
     }
 
-    /// Removes and returns the slot of the next key; `None` if there are no keys. If the group of
-    /// this key, such as its namespace, has more keys, the group moves behind all other groups.
+    /// Removes and returns the slot of the next key, and moves its group behind all other groups.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;
@@ -193,9 +189,7 @@ impl Turns {
         Some(id)
     }
 
-    /// Removes a queued key from its group, for example its namespace. The caller then queues the
-    /// key with another priority. `id` is the key's number in `slots`. The groups keep their order,
-    /// and a group without keys is removed.
+    /// Removes a slot from its group. The groups keep their order.
     fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let number = slots.get(id).group;
         let Some(group) = self.groups.get_mut(&number) else { return };

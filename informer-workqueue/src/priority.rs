@@ -18,7 +18,6 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// The number of priority levels.
     pub(crate) const COUNT: usize = 3;
 
     /// Returns the index of the priority; 0 is the lowest priority.

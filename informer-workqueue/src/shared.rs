@@ -1,6 +1,4 @@
-//! [`Shared`]: the locked state of a queue, and the parts that are used while it is not locked: the
-//! clock, the rate limiter, metrics, the hasher of keys, and the function that assigns a key to a
-//! group, such as its namespace.
+//! [`Shared`]: the locked state of a queue, and the parts that are used while it is not locked.
 //!
 //! There is one lock, that of the state. The only foreign code that runs under this lock is `Eq`
 //! and `Clone` of keys, and `Clone` of wakers. Keys are hashed before the lock is taken. Rate
@@ -21,9 +19,8 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// A function that assigns keys to groups, such as namespaces, which take turns in the queue.
-/// Returns the hash of a key's group. Two groups with the same hash count as one group, which is
-/// harmless.
+/// A function that returns the hash of a key's group. Two groups with the same hash count as one
+/// group, which is harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay of a key: thirty years. Longer delays are shortened, because they could
@@ -40,7 +37,6 @@ pub(crate) struct Shared<T> {
     pub(crate) clock: Clock,
 }
 
-/// The result of a worker's request for an item.
 pub(crate) enum GetOutcome<T> {
     Item(Item<T>),
     Over,
@@ -76,9 +72,8 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Adds the keys whose delay is over, and then calls `change` with the locked state and the
-    /// current time (`None` if the queue records no times). As in [`change`](Self::change), waiters
-    /// are then woken and metrics are reported.
+    /// Adds the keys whose delay is over, and then does the same as [`change`](Self::change). The
+    /// time is `None` if the queue records no times.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {
@@ -100,7 +95,7 @@ impl<T> Shared<T> {
         self.is_timed().then(|| self.clock.now())
     }
 
-    /// Returns the time at which `delay` is over if it begins now; `None` if the delay is zero.
+    /// Returns the end of a delay that begins now; `None` if the delay is zero.
     fn after(&self, delay: Duration) -> Option<Instant> {
         (!delay.is_zero()).then(|| self.clock.now() + delay.min(MAX_DELAY))
     }
@@ -126,28 +121,26 @@ impl<T> Shared<T> {
         Some(self.state.lock().unfinished(now))
     }
 
-    /// Ends a processed item, and resets the failures of its key. If `again` is given, adds the key
-    /// again after this delay.
+    /// Ends a processed item. If `again` is given, adds its key again after this delay.
     pub(crate) fn done(&self, id: u32, key: &T, again: Option<Duration>) {
         self.limiter.forget(key);
         self.end(id, again, false);
     }
 
-    /// Counts a failure of a key in the rate limiter. Returns the wait before the key is retried.
+    /// Counts a failure of a key. Returns the wait before the retry.
     pub(crate) fn count_failure(&self, key: &T) -> Duration {
         self.limiter.when(key).min(MAX_DELAY)
     }
 
-    /// Ends a failed item. Its key is added again after the delay that the rate limiter returns.
-    /// Returns this delay. `is_abandoned` is `true` if the worker dropped the item.
+    /// Ends a failed item, and adds its key again after the returned delay. `is_abandoned` is
+    /// `true` if the worker dropped the item.
     pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
         let delay = self.count_failure(key);
         self.end(id, Some(delay), is_abandoned);
         delay
     }
 
-    /// Records that a worker no longer processes a key, without counting a success or a failure.
-    /// Queues the key if it was added meanwhile.
+    /// Ends an item without counting a success or a failure.
     pub(crate) fn release(&self, id: u32) {
         self.end(id, None, false);
     }
@@ -174,9 +167,8 @@ impl<T> Shared<T> {
         drop(self.change(|state| state.shut_down(mode)));
     }
 
-    /// Returns `Some(true)` if all items were processed, and `Some(false)` if a shutdown without a
-    /// drain ended the wait. Otherwise returns `None`, registers the waker, and stores its number
-    /// in `ticket`.
+    /// Returns `Some(true)` after a complete drain, and `Some(false)` if a shutdown without a drain
+    /// ended the wait. Otherwise registers the waker.
     pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let was_waiting = ticket.is_some();
@@ -211,7 +203,7 @@ impl<T: Hash + Eq> Shared<T> {
         drop(self.change(|state| state.add(new_key, priority, now)));
     }
 
-    /// Adds several keys while the lock is held once.
+    /// Adds several keys, and takes the lock only once.
     pub(crate) fn add_all(&self, keys: impl Iterator<Item = T>, priority: Priority) {
         // The caller's iterator is user code, so it runs while the lock is not held.
         let new_keys: SmallVec<[NewKey<T>; 2]> = keys.map(|key| self.new_key(key)).collect();
@@ -240,7 +232,6 @@ impl<T: Hash + Eq> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// Takes an item if there is one. Otherwise registers the waker.
     pub(crate) fn take_or_register(
         self: &Arc<Self>,
         ticket: &mut Option<Ticket>,

@@ -11,19 +11,17 @@ use tokio::time::Instant;
 
 use crate::Priority;
 
-/// If a queue has more slots (one per key) than this number, their memory is freed when the last
-/// slot becomes unused.
+/// If there are more slots than this number, their memory is freed when no slot is in use any more.
 const MAX_EMPTY_SLOTS: usize = 1_024;
 
-/// A link to no slot: the link before the first slot of a list, and after the last slot.
+/// A link to no slot, at both ends of a list.
 const NONE: u32 = u32::MAX;
 
 /// A key that is being added, with two hashes that are computed while no lock is held.
 pub(crate) struct NewKey<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
-    /// The hash of the key's group, such as its namespace; 0 if the queue has no groups. The groups
-    /// of a queue take turns.
+    /// The hash of the key's group; 0 if the queue has no groups.
     pub(crate) group: u64,
 }
 
@@ -33,25 +31,23 @@ pub(crate) enum Place {
     /// freed.
     Idle,
     Queued,
-    /// A worker has the item. If the key was added meanwhile, `again` is the priority with which
-    /// the key will be queued again.
+    /// A worker has the item. `again` is the new priority if the key was added meanwhile.
     Running {
         again: Option<Priority>,
     },
 }
 
-/// The delay of a key. The key is added when the delay is over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delay {
     pub(crate) at: Instant,
-    /// A unique number, which distinguishes delays that end at the same time.
+    /// Distinguishes delays that end at the same time.
     pub(crate) number: u64,
     pub(crate) priority: Priority,
 }
 
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
-    /// The key whose state the slot has; `None` in a free slot.
+    /// `None` in a free slot.
     key: Option<T>,
     hash: u64,
     pub(crate) group: u64,
@@ -61,11 +57,10 @@ pub(crate) struct Slot<T> {
     /// The priority with which the key is queued or was taken by a worker.
     pub(crate) priority: Priority,
     pub(crate) delay: Option<Delay>,
-    /// The time at which the key was queued, or was added while a worker had it. `None` if neither
-    /// has happened since a worker last took the key, or if times are not recorded.
+    /// The time since which the key waits for a worker. `None` if it does not wait, or if times are
+    /// not recorded.
     pub(crate) pending_since: Option<Instant>,
-    /// The time at which a worker took the key. `None` if no worker has it, or if times are not
-    /// recorded.
+    /// `None` if no worker has the key, or if times are not recorded.
     pub(crate) running_since: Option<Instant>,
 }
 
@@ -90,7 +85,6 @@ impl<T> Slots<T> {
         &mut self.slots[id as usize]
     }
 
-    /// Returns the key of a slot in use.
     pub(crate) fn key(&self, id: u32) -> Option<&T> {
         self.get(id).key.as_ref()
     }
@@ -115,8 +109,7 @@ impl<T> Slots<T> {
 }
 
 impl<T: Eq> Slots<T> {
-    /// Finds or creates the slot of a key. Returns the slot's number. If the slot existed, also
-    /// returns the key of `new_key`, which is not used.
+    /// Finds or creates the slot of a key. If the slot existed, also returns the passed key.
     pub(crate) fn find_or_insert(&mut self, new_key: NewKey<T>) -> (u32, Option<T>) {
         let NewKey { key, hash, group } = new_key;
         let slots = &self.slots;

@@ -19,19 +19,15 @@ use crate::slots::{Delay, List, NewKey, Place, Slots};
 use crate::waiters::{Ticket, Waiters};
 use crate::{Priority, UnfinishedWork};
 
-/// The wakers of waiting tasks, which must be called while the queue's lock is not held; usually
-/// one.
+/// Wakers, usually one, which must be called while the queue's lock is not held.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
-/// Whether the queue accepts keys, and after its shutdown, whether `shut_down_with_drain` still
-/// waits for the remaining keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
-    /// The queue accepts no keys, and `shut_down_with_drain` waits until all remaining keys have
-    /// been processed.
+    /// The queue is shut down. `shut_down_with_drain` waits for the remaining keys.
     Draining,
-    /// The queue accepts no keys, and `shut_down_with_drain` does not wait for the remaining keys.
+    /// The queue is shut down. `shut_down_with_drain` does not wait.
     Down,
 }
 
@@ -39,7 +35,6 @@ pub(crate) enum Mode {
 #[derive(Debug, Clone, Copy)]
 struct Timekeeper {
     ticket: Ticket,
-    /// The time at which the timer of the timekeeper ends.
     wakes_at: Instant,
 }
 
@@ -47,25 +42,22 @@ struct Timekeeper {
 pub(crate) struct State<T> {
     slots: Slots<T>,
     lanes: Lanes,
-    /// The slots of the items that workers have, in the order in which the items were taken.
+    /// The items that workers have, in the order in which they were taken.
     running: List,
-    /// The number of items that workers have and whose keys were added meanwhile. These keys are
-    /// queued again when their items end.
+    /// The number of items whose keys were added meanwhile, and are queued again when the items
+    /// end.
     returning: usize,
     delays: Delays,
     mode: Mode,
     getters: Waiters,
     timekeeper: Option<Timekeeper>,
     drainers: Waiters,
-    /// The number of keys that became pending (queued, or added while a worker had them) since the
-    /// last call of `take_added`.
+    /// The number of keys that became pending since the last call of `take_added`.
     added: usize,
-    /// The number of items that workers dropped without calling `done`, `retry` or a similar
-    /// method, for example because of a panic.
+    /// The number of items that workers dropped without ending them.
     abandoned: u64,
 }
 
-/// The data of an item that a worker takes.
 pub(crate) struct Taken<T> {
     pub(crate) id: u32,
     pub(crate) key: T,
@@ -73,32 +65,27 @@ pub(crate) struct Taken<T> {
     pub(crate) waited: Option<Duration>,
 }
 
-/// The result of a worker's request for an item.
 pub(crate) enum TakeResult<T> {
     Taken(Taken<T>),
-    /// The queue is shut down and empty: the worker must not wait for an item.
+    /// The queue is shut down and empty: the worker must not wait.
     Over,
     Nothing,
 }
 
-/// What happens to a key when a worker has finished its work on the key.
+/// When the key of an ended item is added again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     Nothing,
-    /// The key is added again as soon as the worker has finished.
     Now,
-    /// The key is added again at this time.
     At(Instant),
 }
 
-/// The result of [`State::end`], which records that a worker has finished its work on a key.
+/// The result of [`State::end`].
 pub(crate) struct Ended<T> {
-    /// The key, if the queue does not keep it, because it is neither queued nor delayed. It must be
-    /// dropped while the lock is not held.
+    /// The key, if the queue does not keep it. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// Whether the key is added again, because the [`Next`] of the item requires this and the queue
-    /// is open.
+    /// Whether the key is added again because of [`Next`].
     pub(crate) is_added: bool,
 }
 
@@ -139,8 +126,7 @@ impl<T> State<T> {
         self.mode == Mode::Open
     }
 
-    /// Returns the number of keys that became pending (queued, or added while a worker had them)
-    /// since the last call of this method.
+    /// Returns and resets the number of keys that became pending.
     pub(crate) fn take_added(&mut self) -> usize {
         std::mem::take(&mut self.added)
     }
@@ -156,8 +142,7 @@ impl<T> State<T> {
         work
     }
 
-    /// Makes a key pending: queues the key, or if a worker has it, records that it must be queued
-    /// when its item ends. A key that is pending already gets the higher of both priorities.
+    /// Makes a key pending. A key that is pending already gets the higher of both priorities.
     fn make_pending(&mut self, id: u32, priority: Priority, now: Option<Instant>) {
         let slot = self.slots.get_mut(id);
         match slot.place {
@@ -200,8 +185,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Adds the keys whose delay is over. If `is_timed` is `true`, records `now` as the start of
-    /// their wait in the queue. Otherwise records no start.
+    /// Adds the keys whose delay is over. Records `now` as the start of their wait if `is_timed`.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -210,8 +194,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends a worker's work on the key with the number `id` in `slots`. Queues the key if it was
-    /// added meanwhile. Also adds or delays it as `next` requires, but never queues it twice.
+    /// Ends an item. Queues its key if it was added meanwhile. Also adds or delays the key as
+    /// `next` requires, but never queues it twice.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -235,14 +219,12 @@ impl<T> State<T> {
         Ended { key: self.slots.release(id), worked, is_added }
     }
 
-    /// Counts an item that a worker dropped without calling `done`, `retry` or a similar method.
     pub(crate) fn count_abandoned(&mut self) {
         self.abandoned += 1;
     }
 
-    /// Stops accepting keys, and cancels all delays. Returns the keys that were delayed, and were
-    /// neither queued nor processed by a worker. These keys must be dropped while the lock is not
-    /// held.
+    /// Stops accepting keys, and cancels all delays. The returned keys must be dropped while the
+    /// lock is not held.
     pub(crate) fn shut_down(&mut self, mode: Mode) -> Vec<T> {
         self.mode = mode;
         let mut keys = Vec::new();
@@ -254,30 +236,26 @@ impl<T> State<T> {
     }
 
     /// Returns whether the queue is shut down and a worker that finds no item must not wait. During
-    /// a drain, workers wait for keys that will be queued again because they were added while a
-    /// worker had them. After a shutdown without a drain, workers do not wait for such keys.
+    /// a drain, workers wait for keys that were added while a worker had them.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns `None` while a drain must wait. Otherwise returns whether all items were processed;
-    /// this can be `false` if the queue was shut down without a drain.
+    /// Returns whether all items were processed; `None` while a drain must wait.
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
     }
 
-    /// Unregisters a worker that waits for an item, before it checks the queue again or stops
-    /// waiting. Returns the worker's unused waker, to drop it; `None` if the worker was woken.
+    /// Unregisters a waiting worker. Returns its waker, unless the worker was woken.
     pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.unregister(ticket)
     }
 
-    /// Registers a worker that found no item and waits. The returned time is the end of the
-    /// earliest delay, at which the worker's own timer must wake it; `None` if there are no delays,
-    /// or if the timer of another worker ends by then.
+    /// Registers a worker that found no item. If a time is returned, the worker's own timer must
+    /// wake the worker at this time.
     pub(crate) fn wait(&mut self, waker: &Waker) -> (Ticket, Option<Instant>) {
         let ticket = self.getters.register(waker);
         let due = self.earliest_unwatched_delay();
@@ -287,15 +265,15 @@ impl<T> State<T> {
         (ticket, due)
     }
 
-    /// Returns the time at which the earliest delay ends. Returns `None` if there are no delays, or
-    /// if the timer of a waiting worker already wakes that worker by then.
+    /// Returns the end of the earliest delay. Returns `None` if there are no delays, or if the
+    /// timekeeper wakes by then.
     fn earliest_unwatched_delay(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns whether all items were processed, if the drain has ended or its waiter `was_woken`.
-    /// While the drain continues, registers the waiter for its end, and returns `None`.
+    /// Returns whether all items were processed. While the drain continues, registers the waiter
+    /// and returns `None`.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,
@@ -309,7 +287,7 @@ impl<T> State<T> {
         drained
     }
 
-    /// Unregisters a waiter for the end of a drain. Returns its waker, unless the waiter was woken.
+    /// Unregisters a waiting drain. Returns its waker, unless the waiter was woken.
     pub(crate) fn unregister_drainer(&mut self, ticket: Ticket) -> Option<Waker> {
         self.drainers.unregister(ticket)
     }
@@ -356,8 +334,8 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns `new_key.key` if the queue is shut down, or if it stores an equal key,
-    /// which is then added. The returned key must be dropped while the lock is not held.
+    /// Adds a key. Returns the passed key if an equal key has a slot, or if the queue is shut down.
+    /// The returned key must be dropped while the lock is not held.
     pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);
@@ -367,9 +345,7 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`. Returns `new_key.key` if the queue is shut down, or if it stores an
-    /// equal key, which is then delayed. The returned key must be dropped while the lock is not
-    /// held.
+    /// Delays a key until `at`. Returns the same as [`add`](Self::add).
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);
@@ -381,7 +357,6 @@ impl<T: Eq> State<T> {
 }
 
 impl<T: Clone> State<T> {
-    /// Takes the next item for a worker, if there is one.
     pub(crate) fn take_next(&mut self, now: Option<Instant>) -> TakeResult<T> {
         // The key is cloned before any change, because `Clone` is user code and can panic.
         let key = self.lanes.next().and_then(|id| self.slots.key(id)).cloned();

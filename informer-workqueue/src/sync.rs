@@ -1,8 +1,5 @@
-//! The mutex and the clock of this crate, and their models for loom.
-//!
-//! In ordinary builds, the mutex is `parking_lot`'s, and the clock is tokio's. With `--cfg
-//! informer_loom`, the mutex is loom's, and the clock moves only when a test advances it; see
-//! `tests/loom.rs`.
+//! The mutex and the clock of this crate: `parking_lot`'s and tokio's. With `--cfg informer_loom`,
+//! the mutex is loom's, and the clock moves only when a test advances it; see `tests/loom.rs`.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -33,8 +30,6 @@ mod real {
     pub(crate) struct Timer(Option<Pin<Box<Sleep>>>);
 
     impl Timer {
-        /// Returns `Ready` once the time `at` has been reached, and otherwise registers the task's
-        /// waker.
         pub(crate) fn poll(&mut self, _: &Clock, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
             let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if sleep.deadline() != at {
@@ -101,7 +96,6 @@ mod model {
         }
     }
 
-    /// A timer that becomes ready once a test has advanced the [`Clock`] far enough.
     #[derive(Debug, Default)]
     pub(crate) struct Timer;
 

@@ -1,9 +1,8 @@
 //! [`Waiters`]: the list of waiting tasks, oldest first, and the number of woken tasks.
 //!
 //! Waiters are part of the locked state of the queue. So a change of the state and the selection of
-//! the tasks to wake are one step. A waiter that is selected to be woken leaves the list and is
-//! counted as woken. At its next poll, the waiter calls `unregister` with the ticket that
-//! `register` returned. It is then no longer counted, and checks the state again.
+//! the tasks to wake are one step. A selected waiter leaves the list, and counts as woken until it
+//! calls `unregister` at its next poll.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -54,8 +53,8 @@ impl Waiters {
         Some(chosen)
     }
 
-    /// Counts the waiter with this ticket as woken, and returns its waker, which the caller must
-    /// call. Returns `None` if the waiter has been woken already.
+    /// Selects a waiter, and returns its waker, which the caller must call. Returns `None` if the
+    /// waiter has been woken already.
     pub(crate) fn choose(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket)?;
         let (_, waker) = self.waiting.remove(position)?;

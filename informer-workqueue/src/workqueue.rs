@@ -165,7 +165,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.len()
     }
 
-    /// Returns whether no key is queued.
+    /// Returns whether no key is queued, that is, whether [`len`](Self::len) is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

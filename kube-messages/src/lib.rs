@@ -41,12 +41,10 @@ use std::sync::LazyLock;
 pub use wire::{Content, Fields, Malformed};
 pub use write::{put_bytes, put_double, put_nested, put_number};
 
-/// The name in `messages.txt` of a field whose value is an inlined message: JSON has the fields of
-/// that message among the fields of the outer message, and no name for the message itself.
+/// The name in `messages.txt` of an inlined field; see [`Field::is_inlined`].
 const INLINED: &str = "-";
 
-/// The text of the table of messages. It is a static and not a constant, because the compiler can
-/// copy a constant into a program several times.
+/// A static, because the compiler can copy a constant into a program several times.
 static TEXT: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));
@@ -72,8 +70,7 @@ pub struct Message {
     pub is_choice: bool,
     /// The fields in the order of their numbers, as Go encodes them.
     pub fields: Vec<Field>,
-    /// For each field number, the position of the field in `fields` plus one; 0 if there is no such
-    /// field.
+    /// By field number: the position in `fields` plus one, or 0 if there is no such field.
     places: Vec<u8>,
 }
 
@@ -82,8 +79,7 @@ pub struct Message {
 pub struct Field {
     /// The field's number in protobuf.
     pub number: u64,
-    /// The field's name in JSON; `-` if [`is_inlined`](Self::is_inlined) is `true`, because the
-    /// field then has no name in JSON.
+    /// The field's name in JSON; `-` if [`is_inlined`](Self::is_inlined) is `true`.
     pub name: &'static str,
     /// The position in [`Messages::text`] at which the field's name begins.
     pub name_at: usize,
@@ -134,7 +130,7 @@ pub enum Type {
 /// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value. If it is zero or empty, JSON omits it, except a message, which can be `{}`. Go's
+    /// One value. JSON omits zero and empty values, except messages: an empty message is `{}`. Go's
     /// protobuf encoder always writes the field, except bytes that are nil.
     Plain,
     /// One value, which JSON never omits.
@@ -222,8 +218,7 @@ impl Messages {
     }
 }
 
-/// Returns whether a line of `messages.txt` begins the entry of a message. Such a line has the name
-/// of the message, and the lines of its fields follow.
+/// Returns whether a line of `messages.txt` begins the entry of a message.
 fn is_header(line: &str) -> bool {
     !line.starts_with(|first: char| first == '@' || first.is_ascii_digit())
 }
@@ -245,8 +240,7 @@ impl Message {
         self.fields.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// Sorts the fields by number. Then computes `places`, with which [`field`](Self::field) finds
-    /// a field by its number.
+    /// Sorts the fields by number and computes `places`.
     fn complete(&mut self) {
         self.fields.sort_by_key(|field| field.number);
         let numbers = self.fields.last().map_or(0, |field| field.number as usize + 1);

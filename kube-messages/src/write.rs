@@ -1,5 +1,4 @@
-//! Writes protobuf's wire format: a sequence of fields, each with a field number and a value. The
-//! value is an integer, a floating-point number, or bytes.
+//! Writes the wire format of protobuf: fields, each with a number and a value.
 
 /// Appends to `out` the field with the number `field`, whose content is an integer or a boolean.
 pub fn put_number(out: &mut Vec<u8>, field: u64, number: u64) {

@@ -11,7 +11,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// Interval between checks that the servers of the control plane still run, if no command runs.
+/// Interval between checks that the servers still run.
 const CHECK: Duration = Duration::from_millis(500);
 
 /// Arguments of `cargo xtask apiserver`.
@@ -29,8 +29,6 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// Starts a control plane, and stops it when the command of `args` ends or the user presses Ctrl-C.
-/// With `--build-only`, starts nothing, and prints the paths of the programs.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let programs = Programs::find(&args.options, signals)?;
     if args.build_only {
@@ -58,7 +56,6 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Starts a control plane, and prints the time that the start took.
 pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Cluster> {
     let began = Instant::now();
     let cluster = Cluster::start(options, programs, signals)?;
@@ -67,7 +64,7 @@ pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -
 }
 
 /// Runs `command` with KUBECONFIG set for `cluster`, and with kubectl on its PATH if `programs`
-/// include kubectl. Stops the command with an error if a server of the cluster ends first.
+/// include kubectl. Fails if a server of the cluster ends first.
 pub(crate) fn run_against(
     cluster: &mut Cluster,
     programs: &Programs,

@@ -11,53 +11,35 @@ use crate::{
     release, simulate, tidy, workspace,
 };
 
-/// One step of CI.
+/// A step of CI. Most steps are commands of `cargo xtask`.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// `cargo` with these arguments.
     Cargo(&'static [&'static str]),
     /// `cargo doc`, which reads its lint levels from an environment variable.
     Doc,
-    /// `cargo xtask guide`. The step `test` compiles and runs the code blocks of the guide.
     Guide,
-    /// `cargo xtask tidy`.
     Tidy,
-    /// `cargo xtask codegen --check`.
     Codegen,
     /// Checks that the generated code of the example `custom-groups` is up to date.
     CustomGroups,
-    /// `cargo xtask release --check`, with these arguments.
     Release(&'static release::Args),
-    /// `cargo xtask deny`.
     Deny,
-    /// `cargo xtask compat`, with all checks.
     Compat,
     /// Clippy on informer-factory, compiled for this version of Kubernetes.
     Kubernetes(&'static str),
-    /// `cargo xtask loom`.
     Loom,
-    /// `cargo xtask miri`.
     Miri,
-    /// `cargo xtask inspector`.
     Inspector,
-    /// `cargo xtask simulate`, with these arguments.
     Simulate(&'static simulate::Args),
-    /// `cargo xtask mutants`.
     Mutants,
-    /// `cargo xtask fuzz`, for five minutes in total.
     Fuzz,
-    /// `cargo xtask definitions`.
     Definitions(&'static definitions::Args),
-    /// The examples that end by themselves, except `custom-groups`, against the simulator.
     Examples,
-    /// `cargo xtask e2e` with controllers, a scheduler and nodes.
     E2e,
-    /// The end-to-end tests that take minutes, which `cargo xtask e2e --long` adds.
     LongE2e,
 }
 
-/// The arguments of `cargo` that run Clippy on the workspace, with the features of the example
-/// `quickstart`. No other step compiles these features.
+/// Clippy with the features of the example `quickstart`, which no other step compiles.
 const CLIPPY: &[&str] = &[
     "clippy",
     "--workspace",
@@ -69,11 +51,11 @@ const CLIPPY: &[&str] = &[
     "warnings",
 ];
 
-/// The arguments of `cargo` in the first command of README.md, with `--for` to end the program.
+/// The first command of README.md, with `--for` to end the program.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
-/// The arguments of `cargo` that run Clippy on the test target `browser` of informer-monitor. The
-/// step `clippy` omits this target, because its manifest sets `test = false` for it.
+/// The arguments of a separate clippy run for the test target `browser`. The step `clippy` omits
+/// this target, because the manifest sets `test = false` for it.
 const BROWSER_CLIPPY: &[&str] = &[
     "clippy",
     "-p",
@@ -87,7 +69,7 @@ const BROWSER_CLIPPY: &[&str] = &[
     "warnings",
 ];
 
-/// The steps of `cargo xtask ci`. Quick checks come first.
+/// The steps in their order. Quick checks come first.
 const STEPS: [(&str, Step); 23] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(CLIPPY)),
@@ -140,7 +122,6 @@ pub(crate) struct Args {
     long: bool,
 }
 
-/// Runs the steps up to the first failure.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let long_steps = if args.long { &LONG_STEPS[..] } else { &[] };
@@ -160,7 +141,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 impl Step {
-    /// Runs the step and returns whether it passed.
+    /// Returns whether the step passed.
     fn run(self, signals: &Signals) -> anyhow::Result<bool> {
         let code = match self {
             Self::Cargo(args) => cargo(args, &[], signals)?,

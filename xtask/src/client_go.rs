@@ -7,8 +7,7 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{controlplane, process, workspace};
 
-/// Builds the Go package `package` of `xtask/clientgo` as `target/NAME`, and returns its path.
-/// Returns `None` if Go is not installed.
+/// Builds a Go package of `xtask/clientgo` as `target/NAME`. Returns `None` if Go is not installed.
 pub(crate) fn build(package: &str, name: &str, signals: &Signals) -> anyhow::Result<Option<PathBuf>> {
     if !controlplane::has_go() {
         return Ok(None);

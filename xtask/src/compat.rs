@@ -1,6 +1,5 @@
-//! `cargo xtask compat`: four checks of the published crates. It compiles each crate alone with
-//! each set of its features, all crates with the oldest supported compiler, and all crates with the
-//! oldest allowed dependencies. It compares public interfaces with those of the last release.
+//! `cargo xtask compat`: compiles the published crates in unusual configurations, and compares
+//! their public interfaces with those of the last release.
 
 use std::process::{Command, ExitCode};
 
@@ -11,10 +10,8 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::{process, workspace};
 
-/// The program that compares the public interfaces of crates with those of the last release.
 const SEMVER_CHECKS: Tool = Tool { name: "cargo-semver-checks", version: "0.51.0", args: &[] };
 
-/// The folder of the crates that the checks compile, relative to the workspace's root.
 const TARGET: &str = "target/compat";
 
 /// A check of `cargo xtask compat`. The user can select checks by name.
@@ -40,7 +37,6 @@ pub(crate) struct Args {
     baseline: Option<String>,
 }
 
-/// Runs the checks up to the first failure.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let packages = Packages::load()?;
     let is_selected = |check| args.checks.is_empty() || args.checks.contains(&check);
@@ -61,8 +57,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compiles one crate with each set of its features. If the whole workspace were compiled, features that
-/// other crates enable would hide a missing feature.
+/// Compiles one crate alone, because features that other crates enable would hide a missing
+/// feature.
 fn features(package: &Package, signals: &Signals) -> anyhow::Result<()> {
     let name = &package.name;
     for set in subsets(&package.features) {
@@ -75,7 +71,6 @@ fn features(package: &Package, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns all subsets of `features`, from the empty set to the full set.
 fn subsets(features: &[String]) -> Vec<Vec<&str>> {
     features.iter().fold(vec![Vec::new()], |sets, feature| {
         let with = sets.iter().map(|set| [set.as_slice(), &[feature.as_str()]].concat());
@@ -83,7 +78,6 @@ fn subsets(features: &[String]) -> Vec<Vec<&str>> {
     })
 }
 
-/// Compiles all crates with the oldest supported compiler, which rustup installs if necessary.
 fn msrv(packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
     let version = packages.rust_version();
     let has_compiler = Command::new("rustup").args(["run", version, "rustc", "--version"]).output();
@@ -100,7 +94,6 @@ fn msrv(packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
     run_step(&mut command, &format!("all crates with Rust {version}"), signals)
 }
 
-/// Compiles all crates with the lowest versions of their direct dependencies, in a copy of the sources.
 fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
     let root = workspace::root();
     let copy = root.join("target/minimal-versions");
@@ -117,9 +110,8 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
     run_step(&mut command, "all crates with the lowest versions", signals)
 }
 
-/// Compares public interfaces with those of `baseline`, a commit or a tag. `None` means the newest
-/// tag of a release; without such a tag, nothing is compared. Fails if the version in Cargo.toml
-/// does not allow the differences.
+/// Fails if the version in Cargo.toml does not allow the differences from `baseline`. `None` means
+/// the newest tag of a release.
 fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> anyhow::Result<()> {
     let root = workspace::root();
     let Some(baseline) = baseline.map_or_else(last_release, |baseline| Ok(Some(baseline.to_owned())))? else {
@@ -139,7 +131,6 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
     run_step(&mut command, &format!("the comparison of interfaces with {baseline}"), signals)
 }
 
-/// Returns the newest tag of a release, or `None` before the first release.
 fn last_release() -> anyhow::Result<Option<String>> {
     let mut command = Command::new("git");
     command.current_dir(workspace::root()).args(["tag", "--list", "v*", "--sort=-version:refname"]);

@@ -1,6 +1,5 @@
-//! `cargo xtask definitions`: tests code generation on public `CustomResourceDefinition`s from Go
-//! modules. It generates and compiles types and accessors for a broad collection of definitions.
-//! Then it runs a program that uses the types of Gateway API to watch objects on a real server.
+//! `cargo xtask definitions`: generates and compiles code for public `CustomResourceDefinition`s
+//! from Go modules, and uses the types of Gateway API to watch objects on a real server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,19 +27,17 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for the step `definitions` of `cargo xtask ci`, with and without `--long`.
     pub(crate) const CI: Self = Self { compile_only: false, gateway_api_only: true };
-    /// The arguments for the step `more definitions`, which `--long` adds to `cargo xtask ci`.
     pub(crate) const LONG: Self = Self { compile_only: true, gateway_api_only: false };
 }
 
 /// A Go module with its version, and the folder in it that contains the definitions.
 type Module = (&'static str, &'static str);
 
-/// The Go module of Gateway API, in a version that the Go version of `xtask/controlplane` supports.
+/// The Go version of `xtask/controlplane` supports this version of Gateway API.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
-/// Further Go modules with `CustomResourceDefinition`s. The code for these definitions is only generated and compiled.
+/// The code for these definitions is only generated and compiled.
 const OTHERS: [Module; 6] = [
     ("github.com/cert-manager/cert-manager@v1.16.2", "deploy/crds"),
     ("github.com/crossplane/crossplane@v1.18.2", "cluster/crds"),
@@ -50,21 +47,16 @@ const OTHERS: [Module; 6] = [
     ("sigs.k8s.io/karpenter@v1.1.1", "pkg/apis/crds"),
 ];
 
-/// The handwritten source file of the program that watches the kinds of Gateway API. The other
-/// source files of the program are generated.
+/// The program that watches the kinds of Gateway API. The program's other source files are
+/// generated.
 const MAIN: &str = include_str!("../definitions/main.rs");
 
-/// The handwritten source file of a library whose other source files are generated from
-/// `CustomResourceDefinition`s. The library exists only to check that the generated files compile.
+/// A library that exists only to check that the generated files compile.
 const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
 
-/// The content of `Cargo.toml` for each of the two generated packages: the program that watches the
-/// kinds of Gateway API, and the library with the types of all definitions. The dependencies are
-/// those of any program with generated types. Neither package is a member of the workspace.
+/// The `Cargo.toml` of both generated packages, which are not members of the workspace.
 const MANIFEST: &str = include_str!("../definitions/manifest.toml");
 
-/// Generates and compiles the code, and runs the program that watches the kinds of Gateway API on a
-/// real server. The options in `args` can omit parts of this.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join("target/definitions");
     let program = Package { folder: folder.join("program"), file: "main.rs", text: MAIN };
@@ -86,8 +78,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
 }
 
-/// Generates types and accessors for the `CustomResourceDefinition`s in the files `collection` and
-/// in the Go modules [`OTHERS`], and compiles them as one library.
+/// Generates and compiles one library for all definitions: the files `collection`, and those in the
+/// Go modules [`OTHERS`].
 fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signals) -> anyhow::Result<()> {
     let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
     all.write()?;
@@ -107,7 +99,7 @@ struct Package {
 }
 
 impl Package {
-    /// Writes the manifest, the lock file and the handwritten source file of the package.
+    /// Writes the files that are not generated.
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)
@@ -134,8 +126,8 @@ impl Package {
     }
 }
 
-/// Downloads a Go module, and returns the paths of the YAML files with `CustomResourceDefinition`s
-/// in its folder `path`, without subfolders. Go runs in `folder`.
+/// Downloads a Go module, and returns the files with definitions in its folder `path`. Go runs in
+/// `folder`.
 fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let found = definitions_in(&download(module, folder)?.join(path))?;
     if found.is_empty() {
@@ -147,8 +139,7 @@ fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<Path
     Ok(found)
 }
 
-/// Downloads a Go module with `go`, which runs in `folder`. Returns the folder of the downloaded
-/// module.
+/// Returns the folder of the downloaded module.
 fn download(module: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])

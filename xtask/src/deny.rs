@@ -6,11 +6,9 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::{process, workspace};
 
-/// The program that checks dependencies.
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", args: &[] };
 
-/// The checks of cargo-deny that always run. They need only the packages of the dependencies. The
-/// check of advisories also downloads a database from a Git repository.
+/// The checks that always run. The check of advisories needs to download a database.
 const CHECKS: [&str; 3] = ["bans", "licenses", "sources"];
 
 /// Arguments of `cargo xtask deny`.
@@ -21,8 +19,6 @@ pub(crate) struct Args {
     advisories: bool,
 }
 
-/// Checks all dependencies. Fails if a dependency breaks a rule of `deny.toml`. A second version of
-/// a package is only a warning.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let root = workspace::root();
     let mut command = Command::new(CARGO_DENY.ensure(&root, signals)?);

@@ -13,25 +13,21 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The environment variable with the path of the kubeconfig for the tests. The tests create and
-/// delete objects, so they do not use KUBECONFIG, which can name the user's current cluster.
+/// The environment variable with the kubeconfig for the tests. The tests create and delete objects,
+/// so they do not use KUBECONFIG, which can name the user's current cluster.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// The environment variable with the URL of etcd. The wire scenarios (`kube-simulator/tests/wire`)
-/// use it to compact etcd's history and to store unreadable objects.
+/// compact etcd's history, and store unreadable objects.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// The environment variable that is set for the wire scenarios (`kube-simulator/tests/wire`) if a controller-manager
-/// runs.
+/// The environment variable that is set if a controller-manager runs.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
-/// Flags that make the API servers send a `GOAWAY` from time to time, and allow the deletion of
-/// unreadable objects.
 const SERVER_FLAGS: [&str; 2] =
     ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
-/// The client-go programs, with the environment variables for their paths: one watches pods, one compares encodings,
-/// one takes part in leader elections, and one prints random objects.
+/// The client-go programs: the environment variable for the path, the Go package, and the name.
 const CLIENT_GO: [(&str, &str, &str); 4] = [
     ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
     ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),
@@ -59,22 +55,20 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns arguments that also start kube-controller-manager, kube-scheduler and KWOK with five
-    /// nodes: Deployments get pods, pods get nodes, and the simulated nodes run pods.
+    /// Returns arguments that start all controllers. Then Deployments get pods, pods get nodes, and
+    /// simulated nodes run pods.
     pub(crate) fn all_controllers() -> Self {
         let with =
             vec![OptionalProgram::ControllerManager, OptionalProgram::Scheduler, OptionalProgram::Kwok];
         Self { options: Options { with, nodes: 5, ..Options::default() }, ..Self::default() }
     }
 
-    /// Returns arguments for only the tests that take minutes.
     pub(crate) fn long_tests() -> Self {
         Self { long: true, filter: vec![LONG.to_owned()], ..Self::default() }
     }
 }
 
-/// Builds the end-to-end tests, starts a control plane, and runs the tests against it. Without a
-/// test filter, also runs the examples and two larger controllers against it.
+/// Without a test filter, also runs the examples and two larger controllers.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Build first, so that build errors appear before the servers start.
     let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;
@@ -126,9 +120,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the command that runs the tests `scheduler_cache` and `endpoint_slices`. Each test runs
-/// a large controller against the API server of the kubeconfig whose path is in the environment
-/// variable [`KUBECONFIG`]. If the variable is not set, the test uses the simulator.
+/// Returns the command that tests two large controllers. Without the variable [`KUBECONFIG`], the
+/// tests use the simulator.
 fn controllers() -> Command {
     let mut command = workspace::cargo();
     command.args([
@@ -150,9 +143,8 @@ fn tests() -> Command {
     command
 }
 
-/// Returns the arguments of the test program for a run that includes the tests that take minutes.
-/// With these arguments, the program shows the measurements that these tests print. If iptables
-/// cannot be used, the program skips the test that needs it.
+/// Returns test arguments that show measurements, and skip the test with iptables if iptables
+/// cannot be used.
 fn long_form() -> Vec<&'static str> {
     let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
     let mut arguments = vec!["--show-output"];
@@ -163,14 +155,12 @@ fn long_form() -> Vec<&'static str> {
     arguments
 }
 
-/// Returns the names of the environment variables with the kubeconfig and the process ID of an additional API server.
+/// Returns the environment variables with the kubeconfig and the process ID of the server.
 fn variables(which: AdditionalServer) -> [String; 2] {
     let name = which.name().replace('-', "_").to_uppercase();
     ["KUBECONFIG", "PID"].map(|what| format!("INFORMER_E2E_{name}_{what}"))
 }
 
-/// Returns `options` with the additions that the tests need: kubectl, additional API servers, and
-/// [`SERVER_FLAGS`].
 fn for_tests(options: &Options) -> Options {
     let mut options = Options { additional_servers: AdditionalServer::ALL.to_vec(), ..options.clone() };
     options.apiserver_arg.extend(SERVER_FLAGS.map(str::to_owned));

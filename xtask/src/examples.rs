@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The examples that end by themselves, and run on the simulator and on a real server.
+/// The examples that end by themselves.
 const NAMES: [&str; 13] = [
     "custom_resource",
     "dynamic",
@@ -29,12 +29,12 @@ const NAMES: [&str; 13] = [
 #[cfg(test)]
 const OTHERS: [&str; 4] = ["async_handler", "controller", "custom-groups", "event_stream"];
 
-/// Runs the examples against the simulator, up to the first failure.
+/// Runs the examples against the simulator.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     each(|command| Ok(process::exit_code(process::run(command, signals, || Ok(()))?)))
 }
 
-/// Calls `run` with the command of each example, up to the first failure.
+/// Calls `run` with the command of each example.
 pub(crate) fn each(
     mut run: impl FnMut(&mut Command) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: runs each target in `fuzz/` for a while, starting from its checked-in corpus.
+//! `cargo xtask fuzz`: runs each target in `fuzz/` for a while, starting from its checked-in
+//! corpus.
 //!
-//! libFuzzer is linked into each target, and the stable compiler adds the coverage counters. New inputs stay in
-//! `target/fuzz`; useful ones are copied to `fuzz/corpus` by hand.
+//! New inputs stay in `target/fuzz`; useful ones are copied to `fuzz/corpus` by hand.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The fuzz targets, each a file in `fuzz/fuzz_targets`.
+/// Each target is a file in `fuzz/fuzz_targets`.
 const TARGETS: [&str; 6] = ["list", "watch", "protobuf", "response", "continue_token", "selector"];
 
 /// Compiler flags that add the edge counters and comparison tracing that libFuzzer needs.
@@ -33,11 +33,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for the fuzzing step of `cargo xtask ci --long`.
     pub(crate) const LONG: Self = Self { seconds: 300, targets: Vec::new() };
 }
 
-/// Builds the targets and runs them in turn, up to the first failure.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let targets = match &args.targets[..] {
         [] => TARGETS.map(str::to_owned).to_vec(),
@@ -56,8 +54,8 @@ fn folder() -> PathBuf {
     workspace::root().join("target").join("fuzz")
 }
 
-/// Builds all fuzz targets, and returns the folder of the programs. Uses a separate target folder,
-/// because [`FLAGS`] apply to all dependencies, too.
+/// Returns the folder of the programs. A separate target folder is used, because [`FLAGS`] apply to
+/// all dependencies, too.
 fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
     let host = host()?;
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
@@ -83,7 +81,6 @@ fn host() -> anyhow::Result<String> {
     host.map(str::to_owned).context("`rustc -vV` printed no host")
 }
 
-/// Runs one fuzz target for `seconds`. Fails if it finds a failing input.
 fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyhow::Result<()> {
     let (found, failing) = (folder().join("corpus").join(target), folder().join("failing"));
     for folder in [&found, &failing] {

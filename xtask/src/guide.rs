@@ -1,7 +1,7 @@
-//! `cargo xtask guide`: builds the guide in `docs/guide` as a book, and checks the links between its pages.
+//! `cargo xtask guide`: builds the guide in `docs/guide` as a book, and checks the links between
+//! its pages.
 //!
-//! `cargo test -p guide` compiles and runs the code blocks. `cargo xtask tidy` checks that each page is
-//! included in these tests.
+//! `cargo test -p guide` compiles and runs the code blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,13 +14,11 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::workspace;
 
-/// The program that builds the guide as a book. It is built without its web server, because a
-/// browser can open the files.
+/// The program is built without its web server, because a browser can open the files.
 const MDBOOK: Tool =
     Tool { name: "mdbook", version: "0.5.4", args: &["--no-default-features", "--features", "search"] };
 
-/// The folder of the built book, relative to the workspace's root. `docs/guide/book.toml` has the
-/// same path.
+/// The folder of the built book. `docs/guide/book.toml` has the same path.
 const BOOK: &str = "target/guide";
 
 /// Arguments of `cargo xtask guide`.
@@ -31,7 +29,6 @@ pub(crate) struct Args {
     open: bool,
 }
 
-/// Builds the guide as a book. Fails if a relative link of a page points to no file or heading.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let root = workspace::root();
     let mut command = Command::new(MDBOOK.ensure(&root, signals)?);
@@ -54,7 +51,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the HTML of each page of the book, by the name of its file. All pages are in one folder.
+/// Returns the HTML of each page by file name.
 fn pages(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut pages = BTreeMap::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -95,7 +92,7 @@ fn dead_links(pages: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -
     dead
 }
 
-/// Returns the values of an attribute, such as `href`, in an HTML page.
+/// Returns the values of an HTML attribute such as `href`.
 fn values<'h>(html: &'h str, attribute: &str) -> impl Iterator<Item = &'h str> {
     let start = format!(" {attribute}=\"");
     html.match_indices(&start)

@@ -16,7 +16,6 @@ const DRIVER: &str = "CHROMEDRIVER";
 /// The environment variable that makes the tests write the pictures in docs/guide/src/images.
 const PICTURES: &str = "INFORMER_SCREENSHOTS";
 
-/// The names of the programs Chromium and Chrome.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Arguments of `cargo xtask inspector`.
@@ -31,8 +30,6 @@ pub(crate) struct Args {
     filter: Vec<String>,
 }
 
-/// Runs the unit tests of informer-monitor, and the inspector's tests: those in a browser, and
-/// those that send requests without a browser.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let missing =
         missing(on_path("chromedriver") || env::var_os(DRIVER).is_some(), BROWSERS.into_iter().any(on_path));

@@ -9,8 +9,7 @@ use crate::{process, workspace};
 /// The crates with a test target `loom`.
 const CRATES: [&str; 3] = ["informer-core", "informer-store", "informer-workqueue"];
 
-/// Runs the tests with loom. The flag `--cfg informer_loom` affects every crate, so cargo has a
-/// separate target folder.
+/// The flag `--cfg informer_loom` affects every crate, so cargo has a separate target folder.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = workspace::cargo();

@@ -1,5 +1,4 @@
-//! Developer commands, run as `cargo xtask COMMAND`: a real control plane, end-to-end tests, benchmarks of
-//! this workspace and of client-go, source checks, and all steps of CI.
+//! Developer commands of this workspace, run as `cargo xtask COMMAND`.
 
 mod apiserver;
 mod bench;

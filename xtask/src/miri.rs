@@ -1,6 +1,5 @@
-//! `cargo xtask miri`: runs the tests of this workspace's only `unsafe` code with the interpreter
-//! Miri, which finds undefined behavior, data races and leaks. This code is the pointers to objects
-//! in informer-core.
+//! `cargo xtask miri`: runs the tests of this workspace's only `unsafe` code, the pointers to
+//! objects in informer-core, with the interpreter Miri.
 
 use std::process::{Command, ExitCode};
 
@@ -9,11 +8,10 @@ use anyhow::{Context, bail};
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The Rust toolchain that runs Miri. Only a nightly toolchain has Miri.
+/// Only a nightly toolchain has Miri.
 const TOOLCHAIN: &str = "nightly";
 
-/// Runs in Miri the tests of all code that uses `unsafe`, each with 16 seeds for the order of
-/// threads. rustup installs Miri if necessary.
+/// Runs each test with 16 seeds for the order of threads.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     let has_miri = Command::new("rustup").args(["run", TOOLCHAIN, "cargo-miri", "--version"]).output();
     if !has_miri.context("cannot start `rustup`, which installs Miri")?.status.success() {

@@ -1,4 +1,4 @@
-//! Runs commands to their end, or stops them early, for example if the user interrupts this program.
+//! Runs commands, and stops them if the user interrupts this program.
 
 use std::io::IsTerminal;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -8,10 +8,9 @@ use anyhow::Context;
 
 use crate::signals::Signals;
 
-/// Interval between checks that a command has ended or that a condition holds.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Time for a command to end after SIGTERM. Then it receives SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Puts the command in its own process group, so that the terminal's Ctrl-C does not reach it.
@@ -21,8 +20,8 @@ pub(crate) fn own_group(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs `command` to its end, and calls `check` repeatedly while the command runs. An error of
-/// `check` or an interrupt by the user stops the command, and is returned.
+/// Calls `check` repeatedly while `command` runs. An error of `check` or an interrupt by the user
+/// stops the command.
 pub(crate) fn run(
     command: &mut Command,
     signals: &Signals,
@@ -76,8 +75,8 @@ impl Drop for Running {
     }
 }
 
-/// Sends a signal, such as `TERM`, to the process or, if `group` is `true`, to its process group.
-/// It runs the program `kill`, because the standard library can only kill a single process.
+/// Sends a signal to the process or its process group. Uses the program `kill`, because the
+/// standard library can only kill a single process.
 fn signal(child: &Child, group: bool, name: &str) {
     let target = format!("{}{}", if group { "-" } else { "" }, child.id());
     let status = Command::new("kill").args(["-s", name, "--", &target]).stderr(Stdio::null()).status();
@@ -97,7 +96,7 @@ pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// Waits until `done` returns `true`, and returns `true`; returns `false` if that takes longer than `deadline`.
+/// Waits until `done` returns `true`. Returns `false` if that takes longer than `deadline`.
 pub(crate) fn wait_until(
     signals: &Signals,
     deadline: Duration,

@@ -1,5 +1,5 @@
-//! Turns Ctrl-C and termination signals into an error. The error ends the current wait. While it is returned to `main`,
-//! all servers are dropped, which stops them.
+//! Turns Ctrl-C and termination signals into an error. While the error is returned to `main`, all
+//! servers are dropped, which stops them.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -26,7 +26,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Installs the signal handlers. Fails if this process has already installed them.
+    /// Fails if this process has already installed signal handlers.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         // Sending fails only while the process ends, when no receiver is left.

@@ -22,11 +22,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for the step that `cargo xtask ci` always has, whether `--long` is set or not.
     pub(crate) const CI: Self = Self::of(2_000, 0);
 
-    /// The arguments for the step that `--long` adds to `cargo xtask ci`. The seeds follow those of
-    /// [`Self::CI`], so that no seed runs twice.
+    /// The seeds follow those of [`Self::CI`], so that no seed runs twice.
     pub(crate) const LONG: Self = Self::of(10_000, 2_000);
 
     pub(crate) const fn of(seeds: u64, from: u64) -> Self {
@@ -34,8 +32,6 @@ impl Args {
     }
 }
 
-/// Runs the simulation with each seed of `args`. With `--print`, runs only the first seed and
-/// prints its history.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = tests(args);
     let test = if args.print { "print_history_of_one_seed" } else { "i9_" };
@@ -44,7 +40,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(process::exit_code(status))
 }
 
-/// Returns the cargo command that runs the simulation with the seeds of `args`.
+/// Returns the cargo command that runs the simulation.
 pub(crate) fn tests(args: &Args) -> Command {
     let mut command = workspace::cargo();
     command

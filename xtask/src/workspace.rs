@@ -6,7 +6,6 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// Returns the folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
@@ -21,8 +20,8 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Removes from `command` the environment variables that `cargo run` sets for this package. Some
-/// build scripts read them, and would run again whenever a variable changes.
+/// Removes the environment variables that `cargo run` sets for this package. Some build scripts
+/// would run again whenever these variables change.
 pub(crate) fn remove_package_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let is_package_variable = name.to_str().is_some_and(|name| {
@@ -36,8 +35,7 @@ pub(crate) fn remove_package_variables(command: &mut Command) {
     }
 }
 
-/// Removes from `command` the environment variables that `cargo xtask` sets for its own toolchain,
-/// so that the command can run another toolchain.
+/// Removes the variables of the running toolchain, so that `command` can run another one.
 pub(crate) fn remove_toolchain_variables(command: &mut Command) {
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(variable);
@@ -45,8 +43,8 @@ pub(crate) fn remove_toolchain_variables(command: &mut Command) {
     remove_package_variables(command);
 }
 
-/// Copies all files that git tracks into the folder `copy`. Unchanged files in the copy keep their
-/// modification time, so that cargo does not rebuild them.
+/// Copies all files that git tracks. Unchanged files keep their modification time, so that cargo
+/// does not rebuild them.
 pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let root = root();
     let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use tokio::task::JoinHandle;
 
-/// An encoding of responses: its file extension, its media type, and its division into frames.
+/// An encoding of responses. `name` is the extension of its files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Encoding {
     name: &'static str,
@@ -27,8 +27,7 @@ fn line(bytes: &[u8]) -> Option<usize> {
     Some(bytes.iter().position(|byte| *byte == b'\n')? + 1)
 }
 
-/// Returns the length of the first frame: the four bytes that contain the length of the content,
-/// and the content. Returns `None` if the frame is incomplete.
+/// A frame is the length of its content, in four bytes, and the content.
 fn length_prefixed(bytes: &[u8]) -> Option<usize> {
     let (length, _) = bytes.split_first_chunk::<4>()?;
     let end = 4 + usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -46,15 +45,14 @@ impl Recorder {
         Self { client, folder }
     }
 
-    /// Records the response to a list of all pods, in `encoding`, in the file `list.json` or
-    /// `list.protobuf`.
+    /// Records the response to a list of all pods in `list.json` or `list.protobuf`.
     pub(crate) async fn list(&self, encoding: &Encoding) -> anyhow::Result<()> {
         let body = self.body("/api/v1/pods", encoding).await?.collect().await?.to_bytes();
         self.write(&format!("list.{}", encoding.name), &body)
     }
 
-    /// Records a streaming list of `objects` pods, in `encoding`, in the file `initial.json` or
-    /// `initial.protobuf`: an event for each pod, and the bookmark.
+    /// Records a streaming list of `objects` pods, up to its bookmark, in `initial.json` or
+    /// `initial.protobuf`.
     pub(crate) async fn initial(&self, encoding: &Encoding, objects: usize) -> anyhow::Result<()> {
         let path = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
             &allowWatchBookmarks=true";
@@ -62,8 +60,8 @@ impl Recorder {
         self.write(&format!("initial.{}", encoding.name), &body)
     }
 
-    /// Starts a watch of pods, in `encoding` and without initial objects. The returned task records
-    /// the first `count` events of the watch in the file `events.json` or `events.protobuf`.
+    /// Starts a watch of pods without initial objects. The returned task records the first `count`
+    /// events in `events.json` or `events.protobuf`.
     pub(crate) async fn events(
         &self,
         encoding: &Encoding,

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::pods::{NAMESPACES, Recipe, namespace};
 
-/// The number of concurrent requests to the API server.
 const CONCURRENCY: usize = 16;
 
 #[derive(Clone)]
@@ -23,7 +22,7 @@ impl Cluster {
         Self { client, objects }
     }
 
-    /// Creates all namespaces and then all pods on the API server.
+    /// Creates all namespaces and pods.
     pub(crate) async fn create(&self) -> anyhow::Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         for number in 0..NAMESPACES {
@@ -42,8 +41,7 @@ impl Cluster {
         .await
     }
 
-    /// Updates the status of each pod once. The number `pass` of the update determines the new
-    /// status.
+    /// Sets the status of each pod to the result of [`Recipe::status`].
     pub(crate) async fn update(&self, pass: usize) -> anyhow::Result<()> {
         let params = PatchParams { field_manager: Some("kubelet".to_owned()), ..PatchParams::default() };
         self.each(async |recipe| {

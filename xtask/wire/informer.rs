@@ -47,8 +47,7 @@ struct SlimStatus {
     host_ip: Option<String>,
 }
 
-/// Runs a client with an informer of this workspace. The command-line argument FORM selects how the
-/// informer stores objects, for example compressed. Returns only if the client fails.
+/// Returns only if the client fails.
 pub(crate) fn main() -> anyhow::Result<()> {
     let plan = Plan::from_args()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start a runtime")?;

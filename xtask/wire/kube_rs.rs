@@ -1,7 +1,5 @@
-//! A client with kube-runtime: a watcher, whose events a reflector writes to a store. The code that
-//! reads the events after the reflector is the client's event handler. If the argument MODE is
-//! `list`, the watcher uses ordinary lists, and otherwise streaming lists. Like the client with our
-//! informer, this client uses the allocator mimalloc.
+//! A client with kube-runtime: a watcher, whose events a reflector writes to a store. It uses the
+//! allocator mimalloc, like the client with our informer.
 
 mod meter;
 mod protocol;
@@ -63,8 +61,8 @@ async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
     std::future::pending().await
 }
 
-/// Applies the events of the watcher to the store, and counts each update in `meter` after the
-/// store has applied it. Sends the number of objects to `synced` after the first complete list.
+/// Counts each update in `meter` after the store has applied it. Sends the number of objects to
+/// `synced` after the first complete list.
 async fn follow(
     events: impl Stream<Item = watcher::Result<Event<Pod>>> + Send,
     meter: Arc<Meter>,

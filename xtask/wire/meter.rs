@@ -1,4 +1,5 @@
-//! [`Meter`]: counts the events that handlers receive, and records the times of the first handler's events.
+//! [`Meter`]: counts the events of all handlers, and records the times of the first handler's
+//! events.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -9,13 +10,12 @@ use tokio::sync::Notify;
 
 use crate::protocol::{Plan, now};
 
-/// Counts the events that the handlers of a client receive. The count is the sum over all handlers.
+/// Counts the events that all handlers of a client receive.
 #[derive(Debug)]
 pub(crate) struct Meter {
     last_pass: u64,
     received: AtomicUsize,
-    /// The number of (handler, object) pairs in which the handler has not yet received the object's
-    /// state after its last event.
+    /// The number of (handler, object) pairs in which the handler lacks the object's last state.
     missing: AtomicUsize,
     /// The resource version and the time of each event of the first handler; `None` if times are
     /// not recorded.
@@ -34,8 +34,7 @@ impl Meter {
         }
     }
 
-    /// Counts an event that the handler with the number `handler` has received. `version`, the
-    /// resource version of the object, shows whether this is the object's last event.
+    /// Counts an event of a handler. `version` is the object's resource version.
     pub(crate) fn observe(&self, handler: usize, version: u64) {
         self.received.fetch_add(1, Ordering::Relaxed);
         if let Some(times) = self.times.as_ref().filter(|_| handler == 0)
@@ -49,15 +48,14 @@ impl Meter {
     }
 
     /// Waits until all handlers have received the last state of each object. Returns the number of
-    /// received events, as the sum over all handlers.
+    /// events of all handlers.
     pub(crate) async fn done(&self) -> usize {
         self.done.notified().await;
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Writes to the file `plan.times`, for each event that the first handler has received, the
-    /// resource version and the time in nanoseconds, as little-endian numbers of eight bytes. Does
-    /// nothing if `plan.times` is `None`.
+    /// Writes the resource version and the time in nanoseconds of each event of the first handler
+    /// to `plan.times`, as little-endian numbers of eight bytes.
     pub(crate) fn write_times(&self, plan: &Plan) -> anyhow::Result<()> {
         let (Some(times), Some(path)) = (&self.times, &plan.times) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! [`Recipe`]: the content of a pod, determined by its number. The pods are those of `ReplicaSets` with 20 replicas each.
+//! [`Recipe`]: the content of a pod, determined by its number.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -60,8 +60,7 @@ impl Recipe {
         format!("{}-{}", self.application.replica_set(), self.suffix)
     }
 
-    /// Returns the pod as its controller creates it, but already with the node that a scheduler
-    /// would assign.
+    /// Returns the pod as its controller creates it, but already with a node.
     pub(crate) fn pod(&self) -> Value {
         let application = &self.application;
         let containers = application.containers.iter().map(|spec| container(spec, &self.volume));
@@ -98,8 +97,8 @@ impl Recipe {
         })
     }
 
-    /// Returns the status that a kubelet reports in an update pass: ready after the start (pass 0), then not ready (1),
-    /// then ready again (2).
+    /// Returns the status in an update pass: ready (pass 0), then not ready (1), then ready again
+    /// (2).
     pub(crate) fn status(&self, pass: usize) -> Value {
         let is_ready = pass != 1;
         let time = |minute: usize| {
@@ -135,7 +134,6 @@ impl Recipe {
 }
 
 impl Application {
-    /// Returns the common content of the pods of the `ReplicaSet` with this number.
     fn new(number: usize) -> Self {
         let mut random = Rng::with_seed(number as u64);
         let name = format!(

@@ -14,26 +14,23 @@ use rustix::time::{ClockId, clock_gettime};
 /// The arguments of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// The URL of the server.
     pub(crate) server: String,
-    /// How the client stores objects, for example `decoded` or `compressed`. The supported
-    /// values differ between the client programs.
+    /// How the client stores objects, for example `compressed`. The values differ between programs.
     pub(crate) form: String,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
-    /// The resource version of the first event of the last pass. The recorded events come in
-    /// passes, and each pass updates every object once. An object with this version or a later one
-    /// is in its last state.
+    /// The events consist of passes, each of which updates every object once. This is the resource
+    /// version of the first event of the last pass. An object with this version or a later one is
+    /// in its last state.
     pub(crate) last_pass: u64,
     /// The file for the time of each event; `None` if times are not recorded.
     pub(crate) times: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Reads the program's arguments, which are the fields of [`Plan`] in their order:
-    /// `SERVER FORM MODE OBJECTS HANDLERS LAST_PASS [TIMES]`.
+    /// Reads the arguments `SERVER FORM MODE OBJECTS HANDLERS LAST_PASS [TIMES]`.
     pub(crate) fn from_args() -> anyhow::Result<Self> {
         let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
         let mut next = |name: &str| args.next().with_context(|| format!("the argument {name} is missing"));
@@ -49,7 +46,7 @@ impl Plan {
     }
 }
 
-/// Prints a line to standard output, and flushes it, so that the parent process receives the line immediately.
+/// Prints and flushes a line, so that the parent process receives the line immediately.
 pub(crate) fn print(line: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")?;

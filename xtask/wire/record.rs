@@ -1,8 +1,8 @@
-//! Fills the API server of `KUBECONFIG` with pods, and records its responses. The arguments are `FOLDER OBJECTS`: the
-//! folder of the recording, and the number of pods.
+//! Fills the API server of `KUBECONFIG` with pods, and records its responses. The arguments are the
+//! folder of the recording and the number of pods.
 //!
-//! The files are raw bodies: `list`, `initial` (a streaming list up to its bookmark) and `events` (a watch of two updates
-//! of each pod), each in JSON and protobuf.
+//! The files are raw bodies: `list`, `initial` (a streaming list up to its bookmark) and `events`
+//! (a watch of two updates of each pod), each in JSON and protobuf.
 
 mod bodies;
 mod cluster;
@@ -16,7 +16,7 @@ use serde_json::json;
 use self::bodies::{ENCODINGS, Recorder};
 use self::cluster::Cluster;
 
-/// The number of updates of each pod while the watches are recorded. Each update is one event.
+/// The number of updates of each pod while the watches are recorded.
 const PASSES: usize = 2;
 
 #[tokio::main]

@@ -1,5 +1,7 @@
 //! Generates Rust code from the model of API groups, versions and kinds: methods that return
 //! informers, such as `factory.core().v1().pods()`.
+//!
+//! Code can have a gate, which is a condition on the version of Kubernetes.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,8 +9,7 @@ use quote::quote;
 use crate::shared::gate::Gate;
 use crate::shared::model::{Group, Kind, Version};
 
-/// The maximum width of a line of generated documentation, in characters, without indentation and
-/// slashes.
+/// Maximum length of a documentation line in characters, without indentation and slashes.
 const WIDTH: usize = 104;
 
 /// The content of a generated file.
@@ -23,15 +24,13 @@ pub struct Module {
 /// A part of a generated file. Blank lines separate the parts.
 #[derive(Debug)]
 pub enum Part {
-    /// Rust items without a gate (a condition on the Kubernetes version) of their own. Inside a
-    /// [`Gated`](Self::Gated) part, the gate of that part applies to them.
+    /// Rust items without a gate of their own.
     Items(TokenStream),
     /// Parts that exist only in the Kubernetes versions that the gate allows.
     Gated(Gate, Vec<Part>),
 }
 
-/// Wraps parts of a generated file in the `k8s_if_*` macros of `gate`, which is a condition on
-/// Kubernetes versions. If `gate` has no macros, returns the parts unchanged.
+/// Wraps the parts in the macros of `gate`, if `gate` has any.
 pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
@@ -50,9 +49,9 @@ pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     }
 }
 
-/// Generates the types that lead from a factory to the informers of a group: one type for the
-/// group, with a method for each version, and one type for each version, with a method for each
-/// kind. `front` is the path of the crate informer-factory in the generated code.
+/// Generates one type for the group, with a method for each version, and one type for each version,
+/// with a method for each kind. `front` is the path of the crate informer-factory in the generated
+/// code.
 pub fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
     let Group { type_name, title, versions, .. } = group;
     let doc = doc(&[format!("The informers of {title}, by version.")]);
@@ -124,9 +123,8 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Returns one `impl` block for each distinct [`Gate`] (a condition on the Kubernetes version) of
-/// `items`, which are API versions or kinds. The `k8s_if_*` macros of the gate enclose the block. A
-/// block with the gate `outer` gets no macros, because the surrounding code already has them.
+/// Returns one `impl` block for each distinct [`Gate`] of `items`. A block with the gate `outer`
+/// gets no macros, because the surrounding code already has them.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

@@ -32,9 +32,8 @@ impl fmt::Display for Stale {
     }
 }
 
-/// Returns the files of the folder that are missing, different or no longer generated, by path. A
-/// Rust file of the folder that is not in `files` is stale only if it has the `mark` of generated
-/// files.
+/// Returns the stale files of the folder, by path. A Rust file that is not in `files` is stale only
+/// if it has the `mark` of generated files.
 pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let mut stale = BTreeMap::new();
     for (name, text) in files {
@@ -53,8 +52,8 @@ pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMa
     Ok(stale)
 }
 
-/// Writes and deletes files of the folder so that it matches `files`. Returns the files that were
-/// stale. Unchanged files are not written, so that cargo does not rebuild their crate.
+/// Makes the folder match `files`, and returns the files that were stale. Unchanged files are not
+/// written, so that cargo does not rebuild their crate.
 pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let stale = stale(folder, files, mark)?;
     for name in stale.keys() {

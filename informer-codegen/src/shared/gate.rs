@@ -7,20 +7,19 @@ use proc_macro2::Ident;
 
 use crate::shared::names::ident;
 
-/// A condition on Kubernetes versions: the macros that surround some generated code, the outermost
-/// first. Without macros, the code exists in all versions.
+/// A condition on Kubernetes versions: macros that surround generated code. Without macros, the
+/// code exists in all versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
-    /// The names of the macros that surround the code, such as `k8s_if_ge_1_36`.
+    /// The names of the macros, the outermost first, such as `k8s_if_ge_1_36`.
     pub macros: Vec<Ident>,
-    /// The Kubernetes versions that satisfy the condition, in words, such as "`v1_36` and later".
-    /// `None` if all versions do.
+    /// The condition in words, such as "`v1_36` and later"; `None` without macros.
     pub title: Option<String>,
 }
 
 impl Gate {
-    /// Returns the condition for code that exists only in the Kubernetes versions `present`. `all`
-    /// has all Kubernetes versions in ascending order. An empty `present` means all versions.
+    /// Returns the condition for code that exists only in the Kubernetes versions `present`, or in
+    /// all versions if `present` is empty. `all` has all versions in ascending order.
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {

@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use heck::ToSnakeCase;
 use proc_macro2::Ident;
 
-/// Returns a name as a Rust identifier. Fails if the name is a keyword or otherwise no identifier.
+/// Fails if the name is a keyword or otherwise no identifier.
 pub fn ident(name: &str) -> anyhow::Result<Ident> {
     syn::parse_str(name).with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
 }
@@ -19,7 +19,7 @@ pub fn title(group: &str) -> String {
     if group.is_empty() { "the core group".to_owned() } else { format!("the group `{group}`") }
 }
 
-/// Returns the name with its first letter in upper case: the group `core` has the type `Core`.
+/// Returns the name with its first letter in upper case.
 pub fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())

@@ -1,12 +1,11 @@
-//! [`LeaderElectionConfig`]: the lease, the candidate's identity and the timing. Also checks these
-//! settings.
+//! [`LeaderElectionConfig`]: the lease, the candidate's identity and the timing.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// The maximum random time that is added to a candidate's wait of one retry period, as a multiple
-/// of the retry period. client-go: `JitterFactor`.
+/// The maximum random part of the wait between attempts, as a multiple of the retry period.
+/// client-go: `JitterFactor`.
 pub(super) const JITTER_FACTOR: f64 = 1.2;
 
 /// The lease of an election, the candidate's identity and the timing.

@@ -1,4 +1,5 @@
-//! [`Election`]: the rules of leader election for one candidate, without clock and I/O.
+//! [`Election`]: the rules of leader election for one candidate, without clock and I/O. A [`Claim`]
+//! is the part of a lease that names the holder and the start of its leadership.
 //!
 //! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two
 //! candidates never lead at once. The leader counts the duration of its lease from the start of its
@@ -19,24 +20,21 @@ use tokio::time::Instant;
 use super::LeaderElectionConfig;
 use super::record::{self, Claim};
 
-/// A request about the lease.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Request {
     Get,
     Create(Box<Lease>),
-    /// An update of the lease to this content. The server rejects the update if the lease has
-    /// changed since the resource version in this content.
+    /// An update of the lease. The server rejects the update if its resource version is outdated.
     Replace(Box<Lease>),
 }
 
-/// The result of a [`Request`].
 #[derive(Debug, Clone)]
 pub(super) enum Response {
-    /// The request succeeded. Contains the lease that the request has read or written.
+    /// The lease that the request has read or written.
     Lease(Box<Lease>),
-    /// The lease does not exist. Only for [`Request::Get`].
+    /// Only for [`Request::Get`].
     NotFound,
-    /// A conflict: the lease was written or created in the meantime.
+    /// Another request has written or created the lease in the meantime.
     Conflict,
     /// There was no usable response. The server has possibly applied the request, or can still
     /// apply it.
@@ -46,27 +44,22 @@ pub(super) enum Response {
 /// What a candidate does after a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// The candidate sends this request next.
     Send(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
-    /// The attempt has failed: it did not acquire or renew the lease, its outcome is unknown, or
-    /// its response arrived too late. The candidate makes another attempt later. If the candidate
-    /// leads, it continues to lead until its renew deadline.
+    /// The attempt has failed, or its outcome is unknown. A leader continues to lead until its
+    /// renew deadline.
     Failed,
-    /// This candidate has lost the lease.
     Lost,
 }
 
-/// The state of one candidate.
 #[derive(Debug)]
 pub(super) struct Election {
     config: LeaderElectionConfig,
     /// The lease as last read or written, and the local time at which this candidate first saw this
     /// version of the lease.
     seen: Option<(Lease, Instant)>,
-    /// The claim (holder and start of a term) that this candidate last wrote, or tried to write,
-    /// into the lease.
+    /// The claim that this candidate last wrote, or tried to write, into the lease.
     claim: Option<Claim>,
     /// The start of the last request that acquired or renewed the lease; `None` while this
     /// candidate does not lead.
@@ -85,14 +78,12 @@ impl Election {
         self.seen.as_ref().and_then(|(lease, _)| record::holder(lease))
     }
 
-    /// Returns the time by which this leader must renew its lease, or stop its work; `None` if this
-    /// candidate does not lead.
+    /// Returns the time by which this leader must renew its lease, or stop its work.
     pub(super) fn renew_by(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.renew_deadline)
     }
 
-    /// Returns the time after which the leader's work must not run; `None` if this candidate does
-    /// not lead.
+    /// Returns the time after which the leader's work must not run.
     pub(super) fn work_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.work_limit())
     }
@@ -112,8 +103,7 @@ impl Election {
         }
     }
 
-    /// Processes the response to a request, and returns what the candidate does next. `sent` is the
-    /// time at which the request was started.
+    /// Processes the response to a request. `sent` is the time at which the request was started.
     pub(super) fn process_response(
         &mut self,
         request: &Request,
@@ -157,8 +147,7 @@ impl Election {
         Next::Leading
     }
 
-    /// Records a lease that was read, and decides what follows: acquire or renew the lease, wait,
-    /// or report its loss.
+    /// Records a lease that was read, and decides what follows.
     fn process_read(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
         self.is_seen_outdated = true;
         let since = self.observe(lease, now);
@@ -208,8 +197,7 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Returns the first request of a release of the lease. Returns `None` if there is nothing to
-    /// release: this candidate has not tried to acquire the lease, or has released it.
+    /// Returns the first request of a release of the lease, if there is something to release.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {
@@ -218,7 +206,6 @@ impl Election {
         }
     }
 
-    /// Processes the result of a release request. Returns the next request, if any.
     pub(super) fn process_release_response(
         &mut self,
         request: &Request,
@@ -256,14 +243,13 @@ impl Election {
     }
 
     /// Returns the wait before the next attempt. `share`, from 0 to 1, is the part of the maximum
-    /// jitter that is added to the retry period. A leader adds no jitter.
+    /// jitter that is added to the retry period.
     pub(super) fn pause(&self, share: f64) -> Duration {
         let jitter = if self.renewed.is_some() { 0.0 } else { share * super::config::JITTER_FACTOR };
         self.config.retry_period.mul_f64(1.0 + jitter)
     }
 }
 
-/// Returns the request that releases the lease.
 fn released(lease: &Lease, date: Timestamp) -> Request {
     Request::Replace(Box::new(record::release(lease.clone(), date)))
 }

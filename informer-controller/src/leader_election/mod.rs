@@ -8,11 +8,9 @@
 //! not support the version of kube that this crate uses.
 //!
 //! Limit: a process that is suspended until its lease has ended can still send the request that it
-//! was about to send. Only fencing on the server could prevent this. If such a request has an
-//! outdated resource version, the server rejects it. After the lease has ended, the work is not
-//! polled again. But while a machine is suspended, its clock (`Instant` on Linux) stands still, so
-//! after the machine resumes, the process does not see that the lease has ended. The work then
-//! continues until the next renewal detects the loss, for about one retry period and two
+//! was about to send. Only fencing on the server could prevent this. While a machine is suspended,
+//! its clock (`Instant` on Linux) stands still. So after the machine resumes, the work continues
+//! until the next renewal detects the loss. This takes one retry period plus the time of two
 //! requests, or longer if requests fail.
 
 mod config;
@@ -181,7 +179,6 @@ impl LeaderElector {
         end
     }
 
-    /// Repeats attempts to acquire the lease until this candidate leads.
     async fn acquire(&mut self) {
         while self.attempt().await != Outcome::Leading {
             sleep(self.election.pause(fastrand::f64())).await;
@@ -234,7 +231,6 @@ impl LeaderElector {
         timeout_at(by, tries).await.unwrap_or(Outcome::Failed)
     }
 
-    /// Makes one attempt to acquire or renew the lease.
     async fn attempt(&mut self) -> Outcome {
         let mut request = self.election.begin(Timestamp::now());
         loop {
@@ -269,8 +265,7 @@ impl LeaderElector {
         }
     }
 
-    /// Sends a request about the lease. Returns the response. If the response is
-    /// [`Response::Failed`], also returns the problem.
+    /// Sends a request. If the response is [`Response::Failed`], also returns the problem.
     async fn send(&self, request: &Request) -> (Response, Option<ElectionProblem>) {
         let params = PostParams::default();
         let response = async {

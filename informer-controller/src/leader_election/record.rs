@@ -1,8 +1,7 @@
 //! [`Claim`]: a term of leadership, and its conversion from and to leases.
 //!
-//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in a lease do
-//! not decide when the lease ends, because the clocks of machines can differ. They are information
-//! for people. In addition, the acquire time distinguishes claims.
+//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in a lease are
+//! only information for people, but the acquire time also distinguishes claims.
 
 use std::time::Duration;
 
@@ -20,8 +19,6 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Returns whether the lease has the holder, the acquire time and the number of transitions of
-    /// this claim.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
         lease.spec.as_ref().is_some_and(|spec| {
             spec.holder_identity.as_deref() == Some(&self.identity)
@@ -30,8 +27,6 @@ impl Claim {
         })
     }
 
-    /// Returns a new lease for this term of leadership. The lease has the claim's holder, acquire
-    /// time and number of transitions.
     pub(super) fn create(&self, namespace: &str, name: &str, duration: Duration, date: Timestamp) -> Lease {
         let metadata = ObjectMeta {
             namespace: Some(namespace.to_owned()),
@@ -41,8 +36,8 @@ impl Claim {
         self.write(Lease { metadata, spec: None }, duration, date)
     }
 
-    /// Writes the claim's holder, acquire time and number of transitions, the lease duration and a
-    /// new renew time into the lease. Other fields stay unchanged.
+    /// Writes the claim, the lease duration and a new renew time into the lease. Other fields stay
+    /// unchanged.
     pub(super) fn write(&self, mut lease: Lease, duration: Duration, date: Timestamp) -> Lease {
         let spec = lease.spec.get_or_insert_default();
         let renewed = distinct_date(spec.renew_time.as_ref(), date);
@@ -67,7 +62,6 @@ pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     lease
 }
 
-/// Returns the identity of the lease's holder, if it has one.
 pub(super) fn holder(lease: &Lease) -> Option<&str> {
     let spec: &LeaseSpec = lease.spec.as_ref()?;
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())

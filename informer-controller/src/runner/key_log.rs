@@ -1,12 +1,11 @@
 //! [`ParkedKey`], a key that waits for a cache, and [`FailedKey`], a key whose last reconcile call
-//! failed. Tools that show the state of a controller list these keys.
+//! failed.
 
 use std::collections::HashMap;
 
 use tokio::time::Instant;
 
-/// The maximum number of recorded [`ParkedKey`]s, which wait for a cache. Also the maximum number
-/// of recorded [`FailedKey`]s.
+/// The maximum number of recorded [`ParkedKey`]s, and of recorded [`FailedKey`]s.
 const MAX_KEYS: usize = 256;
 
 /// A parked key. The key waits for a cache and is not reconciled. It occupies no worker while it
@@ -38,10 +37,8 @@ pub struct FailedKey {
     pub retry_at: Instant,
 }
 
-/// The parked keys of a controller, which wait for data in a cache, and the failed keys, whose most
-/// recent reconcile call failed. At most [`MAX_KEYS`] of each are recorded. If there are more
-/// failed keys, a new one replaces the key that failed the longest time ago. If there are more
-/// parked keys, a new one is not recorded.
+/// The parked and the failed keys of a controller, at most [`MAX_KEYS`] of each. If there are more,
+/// a new failed key replaces the oldest one, and a new parked key is not recorded.
 #[derive(Debug, Default)]
 pub(super) struct KeyLog {
     parked: HashMap<String, Instant>,
@@ -86,8 +83,7 @@ impl KeyLog {
         self.failed.remove(key);
     }
 
-    /// Returns the recorded parked keys, which wait for data in a cache. The key that has waited
-    /// longest is the first.
+    /// Returns the parked keys. The key that has waited longest is the first.
     pub(super) fn parked(&self) -> Vec<ParkedKey> {
         let keys = self.parked.iter().map(|(key, since)| ParkedKey { key: key.clone(), since: *since });
         let mut keys: Vec<_> = keys.collect();

@@ -1,8 +1,7 @@
 //! [`ControllerRunner`]: runs workers that reconcile keys.
 //!
-//! Handlers of informers queue the keys of changed objects in a [`Workqueue`], and workers call one
-//! function with each key. controller-runtime: `Controller` of `pkg/internal/controller`; in
-//! client-go, every controller implements this loop. (client-go's `Controller` corresponds to
+//! controller-runtime: `Controller` of `pkg/internal/controller`; in client-go, every controller
+//! implements this loop. (client-go's `Controller` corresponds to
 //! [`CacheController`](informer_factory::cache_controller::CacheController).)
 //!
 //! Note: the function is called with a key and not with a change. It reads the current state from
@@ -104,8 +103,6 @@ pub struct ControllerRunner<T> {
     tracker: WriteTracker<T>,
     caches: Vec<ReadCache>,
     namespace_of: NamespaceOf<T>,
-    /// The functions that [`run`](Self::run) calls to add its handlers to the informers. The
-    /// handlers fill the queue.
     feeds: Vec<Feed>,
     monitor: RunnerMonitor,
 }
@@ -256,7 +253,6 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
 /// A function that adds a handler to an informer. The handler queues the keys of changed objects.
 type Feed = Box<dyn FnOnce() -> HandlerRegistration + Send>;
 
-/// Returns event handlers that add the keys of each changed object to `queue`.
 fn feed<T, K, I>(queue: Workqueue<T>, keys: impl Fn(&Cached<K>) -> I + Send + Sync + 'static) -> Handlers<K>
 where
     T: Hash + Eq + Clone + Send + 'static,

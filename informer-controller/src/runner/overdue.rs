@@ -10,14 +10,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Logs each namespace with a key that waits for longer than `deadline`, because a cache has not
-/// listed the namespace or no longer watches it.
 pub(super) struct Overdue {
     controller: String,
     /// How long a key may wait for a cache before a warning names its namespace. Also the minimum
     /// time between two warnings about the same namespace.
     pub(super) deadline: Duration,
-    /// For each namespace, the time of the last warning about it.
+    /// The time of the last warning about each namespace.
     logged: Mutex<HashMap<String, Instant>>,
 }
 
@@ -28,9 +26,8 @@ impl Overdue {
         Self { controller: controller.to_owned(), deadline, logged: Mutex::default() }
     }
 
-    /// Logs that a key of this namespace has waited for a cache for the duration `self.deadline`.
-    /// Logs nothing if the last log line for the namespace is not as old as this duration. `cache`
-    /// returns the description of the cache.
+    /// Logs, at most once per `self.deadline`, that keys of this namespace wait. `cache` returns
+    /// the description of the cache.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
         if self.should_log(namespace) {
             tracing::warn!(
@@ -46,9 +43,8 @@ impl Overdue {
         }
     }
 
-    /// Returns whether `report` must log a warning about the namespace now: there was none, or the
-    /// last one is at least `self.deadline` old. If so, stores the current time as the time of the
-    /// last warning.
+    /// Returns whether a warning about the namespace is due. If so, stores the current time as the
+    /// time of the last warning.
     fn should_log(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);

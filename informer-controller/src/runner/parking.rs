@@ -12,14 +12,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::RunnerMonitor;
 use super::readiness::Readiness;
 
-/// Holds parked keys, which wait for the caches without occupying a worker. Queues each key again
-/// when the caches are ready for it.
 pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// The parked keys, each with the highest priority with which a worker has sent it here.
+    /// The keys that wait for the caches. While a key waits, workers can send it to `arrivals`
+    /// again. The value is the highest priority that was sent with the key.
     pub(super) parked: HashMap<T, Priority>,
 }
 
@@ -48,9 +47,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
         }
     }
 
-    /// Adds a key to the keys that [`run`](Self::run) queues again when the caches are ready for
-    /// them. A key that waits already keeps the higher of both priorities. Returns `true` if the
-    /// key did not wait before.
+    /// Adds a key, or raises the priority of a key that waits already. Returns `true` if the key
+    /// did not wait before.
     fn park(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
         if before.is_none() {

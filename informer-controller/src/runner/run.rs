@@ -132,7 +132,6 @@ async fn ended(workers: &mut JoinSet<()>) {
     }
 }
 
-/// Shuts the queue down when dropped.
 struct ShutDown<T: Hash + Eq + Clone + Send + 'static>(Workqueue<T>);
 
 impl<T: Hash + Eq + Clone + Send + 'static> Drop for ShutDown<T> {

@@ -29,7 +29,6 @@ struct Queue {
     len: Box<dyn Fn() -> Option<usize> + Send + Sync>,
 }
 
-/// The data of a [`RunnerMonitor`].
 #[derive(Debug, Default)]
 struct MonitorState {
     stats: RunnerStats,
@@ -65,17 +64,16 @@ pub struct RunnerStats {
     /// [deadline](crate::WriteTracker::with_deadline) of a write that the controller made for the
     /// key. The key was then queued again, although a cache possibly lacked the write.
     pub parked_timed_out: u64,
-    /// The number of keys that are parked now: they wait for the caches without occupying a worker.
+    /// The number of keys that are parked now.
     pub parked_now: usize,
     /// The number of reconcile calls that run now.
     pub active: usize,
     /// How long the oldest of the running reconcile calls has been running; zero if none runs.
     pub longest_active: Duration,
-    /// The duration of the longest completed reconcile call.
+    /// The duration of the longest reconcile call that has ended.
     pub longest: Duration,
 }
 
-/// The outcome of a reconcile call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutcomeKind {
     Succeeded { is_requeued: bool },
@@ -167,14 +165,12 @@ impl RunnerMonitor {
         state.keys.forget_parked();
     }
 
-    /// Records for [`failed_keys`](Self::failed_keys) that a reconcile call for `key` returned an
-    /// error, timed out or panicked. `failures` is the number of consecutive failed calls.
+    /// Records a failed key. `failures` is the number of consecutive failed calls.
     pub(super) fn fail(&self, key: &impl fmt::Debug, failure: &str, failures: u32) {
         let (key, failure, at) = (format!("{key:?}"), failure.to_owned(), Instant::now());
         self.state.lock().keys.fail(FailedKey { key, failure, failures, at, retry_at: at });
     }
 
-    /// Records that a failed key is queued again after `retry_in`.
     pub(super) fn retry(&self, key: &impl fmt::Debug, retry_in: Duration) {
         let key = format!("{key:?}");
         self.state.lock().keys.retry_at(&key, Instant::now() + retry_in);
@@ -192,7 +188,6 @@ impl RunnerMonitor {
     }
 }
 
-/// A running reconcile call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     monitor: &'a RunnerMonitor,

@@ -18,22 +18,19 @@ use super::readiness::{self, Readiness};
 use super::stats::OutcomeKind;
 use super::{ReconcileRequest, Reconciled, RunnerMonitor};
 
-/// Takes keys from the queue and calls the reconcile function with each.
 pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
-    /// Sends keys that must wait for the caches to the `ParkingLot`, which queues them again later.
+    /// Sends keys that must wait for the caches to the `ParkingLot`.
     pub(super) park: UnboundedSender<(T, Priority)>,
     pub(super) limit: Option<Duration>,
     pub(super) monitor: RunnerMonitor,
     pub(super) reconcile: Arc<F>,
 }
 
-/// The outcome of a reconcile call.
 enum CallOutcome {
     Reconciled(Reconciled),
-    /// The call returned an error with this text.
     Failed(String),
     TimedOut(Duration),
     Panicked(String),
@@ -76,8 +73,6 @@ where
         }
     }
 
-    /// Drops a key without a reconcile call, because its namespace is no longer watched, or because
-    /// an informer has stopped before it had listed the namespace.
     fn drop_released(&self, item: Item<T>) {
         tracing::debug!(
             controller = self.queue.name(),

@@ -58,9 +58,9 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports a failed request that the server has possibly applied. [`KeyWrites::ready`] then
-    /// uses the [`Settlement`] to read the object from the server, and the key is not ready until
-    /// the cache has the state that was read. With `None`, this is the same as dropping the guard.
+    /// Reports a failed request that the server has possibly applied. The key then waits until
+    /// `settlement` has read the outcome from the server. Without `settlement`, this method only
+    /// drops the guard.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

@@ -233,8 +233,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Returns why the key has to wait, for messages; `None` if the caches have all writes for the
-    /// key.
+    /// Returns why the key has to wait, for messages.
     pub(crate) fn waits_for(&self) -> Option<&'static str> {
         self.tracker.unmet(&self.key).0.last().map(|pending| pending.condition.reason())
     }

@@ -1,15 +1,10 @@
 //! [`WriteTracker`]: the writes of a controller that its caches have not received yet, by key.
 //!
 //! A cache is always a little late. If a controller creates a child and is called again before the
-//! cache has this child, the controller creates another one. If a controller writes a status based
-//! on an old version, the write gets a conflict. KEP-5647 solves this inside Kubernetes: before a
-//! key is reconciled again, the cache must have the last write for the key. client-go has no
-//! counterpart; the expectations of the `ReplicaSet` controller count events and don't compare
-//! versions.
-//!
-//! A write without a response was possibly applied. If the object of the write is known, the
-//! tracker reads it from the server to determine the outcome. Otherwise the key is not reconciled
-//! until the [deadline](WriteTracker::with_deadline) of the write.
+//! cache has this child, the controller creates another one. KEP-5647 solves this inside
+//! Kubernetes: before a key is reconciled again, the cache must have the last write for the key.
+//! client-go has no counterpart; the expectations of the `ReplicaSet` controller count events and
+//! don't compare versions.
 //!
 //! The tracker has one lock. While it is held, no user code is called except `Hash`, `Eq`, `Clone`
 //! and `Drop` of keys.
@@ -104,10 +99,10 @@ struct Keys<T> {
 /// can hold the last reference to a store, and the drop of its objects can run user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The tracker removes the expired writes of all keys only if at least this many keys have writes.
+/// The minimum of [`Keys::sweep_at`].
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
-/// The maximum deadline of a tracker: a year. A longer deadline is shortened to a year.
+/// The maximum deadline of a tracker: a year.
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<T: Hash + Eq + Clone> WriteTracker<T> {
@@ -153,8 +148,10 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Returns the number of writes that a cache possibly lacked when [`KeyWrites::is_ready`] or
-    /// [`KeyWrites::ready`] found that their deadline was over. A write is not counted if neither
-    /// is called for its key, and possibly not if a newer write is recorded before this call.
+    /// [`KeyWrites::ready`] found that their deadline was over. A write is not counted before one
+    /// of these methods is called for its key. If a newer write is recorded before that call, the
+    /// older write is possibly never counted. A write whose request ends after the deadline gets a
+    /// new deadline, and can be counted again.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -164,8 +161,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Records a write for `key`. The key is not [ready](KeyWrites::is_ready) until `condition` is
-    /// met or the deadline is over. Returns the id of the write, and `condition` unchanged.
+    /// Records a write for `key`. Returns the id of the write, and `condition` unchanged.
     fn add(&self, key: &T, condition: Condition) -> (u64, Condition) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -218,9 +214,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(old);
     }
 
-    /// Ends the wait for the outcome of a write, after its object was read from the server.
-    /// `condition` is met when the cache has the state that was read; `None` if the key need not
-    /// wait for the cache. The key now waits until the cache meets the condition.
+    /// Ends the wait for the outcome of a write, after its object was read from the server. The key
+    /// now waits until the cache meets `condition`, if there is one.
     fn settle(&self, key: &T, id: u64, condition: Option<Condition>) {
         // The condition is added before the write is removed, so that the key waits without a gap.
         if let Some(condition) = condition {

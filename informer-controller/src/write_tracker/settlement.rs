@@ -2,8 +2,7 @@
 //! unknown outcome.
 //!
 //! The key of the write then waits until the cache has the state that was read, whether or not the
-//! write was applied. `KeyWrites::ready` reads the object. No worker of a controller waits for this
-//! read.
+//! write was applied. No worker of a controller waits for this read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +19,7 @@ use informer_factory::SharedIndexInformer;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The wait after the first failed attempt to read the object from the server. Each further failure
-/// doubles the wait, up to [`MAX_WAIT`].
+/// The wait after the first failed read. Each further failure doubles the wait, up to [`MAX_WAIT`].
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
@@ -29,14 +27,12 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// once it has the state that was read; `None` if the key need not wait for the cache.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
-/// Determines the outcome of a write by reading its object from the server.
 #[derive(Clone)]
 pub(super) struct Settlement(Arc<Read>);
 
 impl Settlement {
-    /// Returns a `Settlement` for a write to `object` with an unknown outcome. Its method
-    /// [`settle`](Self::settle) reads `object` from the server. Returns `None` if the informer
-    /// cannot read single objects, or does not watch the object's namespace.
+    /// Returns a `Settlement` for a write to `object` with an unknown outcome. Returns `None` if
+    /// the informer cannot read single objects, or does not watch the object's namespace.
     pub(super) fn of<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -58,9 +54,8 @@ impl Settlement {
         })
     }
 
-    /// Reads the object from the server, and repeats the read until it succeeds. Returns the
-    /// [`Condition`] that the cache meets once it has the state that was read. Returns `None` if
-    /// the key need not wait, for example because the server and the cache lack the object.
+    /// Reads the object from the server, and repeats the read until it succeeds. For the result,
+    /// see [`Read`].
     pub(super) async fn settle(&self) -> Option<Condition> {
         let mut wait = MIN_WAIT;
         loop {

@@ -27,7 +27,6 @@ impl<K> Pending<K> {
         self.initial
     }
 
-    /// Returns the newest pending change of the key.
     pub(super) fn last(&self) -> &Delta<K> {
         // I2: an entry has at least one delta.
         &self.deltas[self.deltas.len() - 1]

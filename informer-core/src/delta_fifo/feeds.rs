@@ -1,19 +1,11 @@
 //! [`Feeds`]: the progress of the feeds of a queue. A feed is the input of the queue for one
 //! namespace that has its own source. This code takes no lock and never waits.
 //!
-//! A queue with one source has no feeds. Each feed has its own initial list and its own resource
-//! version. When its namespace is no longer watched, the feed is released: a removal of each object
-//! of the namespace is queued. A feed has two [`Completion`]s, events for which tasks can wait. The
-//! first is set when the initial list has been processed, and the second when the removals have
-//! been processed.
+//! A feed is released when its namespace is no longer watched: a removal of each object of the
+//! namespace is queued. If the namespace is added again meanwhile, it gets a new feed.
 //!
 //! Only a batch that leaves no change in the queue reports new resource versions and released
-//! feeds, because only then has the consumer taken all changes up to these versions. The
-//! completions are set when this batch has been processed.
-//!
-//! A namespace that is added again while its removals are still queued gets a new feed. The changes
-//! of the new feed are queued after these removals. When the removals have been processed, only the
-//! old feed ends.
+//! feeds, because only then has the consumer taken all changes up to these versions.
 
 use std::sync::Arc;
 
@@ -21,19 +13,16 @@ use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing from the initial list of the namespace's objects has been queued yet.
+    /// No part of the namespace's initial list has arrived yet.
     Awaited,
-    /// A part of the initial list of the namespace's objects has arrived, but not its end.
+    /// A part of the namespace's initial list has arrived, but not its end.
     Arriving,
-    /// The whole initial list of the namespace's objects has arrived.
     Complete,
-    /// The namespace is no longer watched, but the consumer has not removed the objects of the
-    /// namespace yet.
+    /// The namespace is no longer watched, but the consumer has not removed its objects yet.
     Released,
 }
 
-/// A namespace that is listed and watched separately. If it is removed and added again, it gets a
-/// new `Feed` with a new ID.
+/// A namespace that is listed and watched separately.
 struct Feed {
     id: FeedId,
     namespace: Arc<str>,
@@ -41,17 +30,14 @@ struct Feed {
     /// Whether the queue is synced only after the consumer has processed the initial list of this
     /// namespace. Exception: see `is_optional`.
     is_initial: bool,
-    /// Whether the queue can be synced before this namespace is listed. If all namespaces are
-    /// optional, at least one of them must be listed.
+    /// Whether the queue can be synced before this namespace is listed.
     is_optional: bool,
     newest: ResourceVersion,
-    /// Whether the next report to the consumer must contain this namespace, because the namespace
-    /// has a new resource version or is no longer watched.
+    /// Whether the next report to the consumer must contain this namespace.
     has_progress: bool,
     synced: Completion,
-    /// The [`Completion`]s to set when the namespace is no longer watched and the consumer has
-    /// removed the namespace's objects. There can be several, because the namespace can be added
-    /// and removed again before the consumer has removed the objects.
+    /// The completions to set when the consumer has removed the namespace's objects. There can be
+    /// several, because the namespace can be added and removed again before that.
     released: Vec<Completion>,
 }
 
@@ -61,15 +47,13 @@ impl Feed {
     }
 }
 
-/// Two events of one namespace for which tasks can wait. The first: the consumer has processed the
-/// initial list. The second: the namespace is no longer watched and the consumer has removed the
-/// namespace's objects.
+/// Two events of one namespace for which tasks can wait.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
-    /// Set when the consumer has processed the initial list of the namespace's objects.
+    /// Set when the consumer has processed the namespace's initial list.
     pub(super) synced: Completion,
     /// Set when the namespace is no longer watched and the consumer has removed all objects of the
-    /// namespace, including objects from an earlier time when the namespace was watched.
+    /// namespace, also those of earlier feeds.
     pub(super) released: Completion,
 }
 
@@ -80,14 +64,12 @@ impl FeedCompletions {
     }
 }
 
-/// A report to the consumer about namespaces that are listed and watched separately. It contains
-/// the new resource versions that their watches have reached, and the namespaces that are no longer
+/// A report to the consumer about the namespaces that have a new resource version or are no longer
 /// watched.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The lowest of the resource versions that the watches of all namespaces have reached; `None`
-    /// if it has been reported already. It is the empty version if no namespace is watched, if the
-    /// version of a namespace is unknown, or if two versions cannot be compared.
+    /// The lowest resource version of all namespaces ([`Feeds::minimum`]); `None` if it has been
+    /// reported already.
     pub(super) minimum: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
@@ -97,39 +79,30 @@ pub(super) struct Progress {
 pub(super) struct Feeds {
     feeds: Vec<Feed>,
     next: u64,
-    /// Whether [`start`](Self::start) has been called. Namespaces that are added afterwards need
-    /// not be listed before the queue is synced.
     has_started: bool,
-    /// The last [minimum](Progress::minimum) that was reported to the consumer: the lowest resource
-    /// version that the watches of all namespaces have reached. Empty before the first report.
+    /// The lowest resource version of all namespaces, as last reported to the consumer. Empty
+    /// before the first report.
     announced: ResourceVersion,
-    /// Whether the next report to the consumer must contain the minimum even if the minimum still
-    /// equals `announced`. This is the case after a failed change was requeued: the consumer's
-    /// store has possibly not reached the version `announced`.
+    /// Whether the next report must contain [`Progress::minimum`] even if it equals `announced`.
+    /// After a requeue, the consumer's store has possibly not reached that version.
     must_report_minimum: bool,
     has_progress: bool,
     is_finished: bool,
 }
 
 impl Feeds {
-    /// Returns whether there are no feeds. A feed is the queue's input for one namespace that has
-    /// its own source.
     pub(super) fn is_empty(&self) -> bool {
         self.feeds.is_empty()
     }
 
-    /// Returns whether the next batch that empties the queue must report progress to the consumer:
-    /// for example, the watch of a namespace has reached a new resource version, or a namespace is
-    /// no longer watched.
+    /// Returns whether the next batch that empties the queue must report progress to the consumer.
     #[inline]
     pub(super) fn has_progress(&self) -> bool {
         self.has_progress
     }
 
-    /// Adds a namespace that is listed and watched separately. Returns an ID for it, and
-    /// completions that are set when the consumer has processed the initial list, and when the
-    /// consumer has removed the namespace's objects. If [`end`](Self::end) has been called, both
-    /// are cancelled.
+    /// Adds a feed for a namespace. If [`end`](Self::end) has been called, the completions are
+    /// cancelled.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -165,39 +138,33 @@ impl Feeds {
         self.get(id).is_some()
     }
 
-    /// Returns whether the namespace with this ID is watched and has not been listed completely. A
-    /// list that arrives now is then the initial list of this namespace.
+    /// Returns whether a list that arrives now is the initial list of this namespace. `false` if
+    /// the namespace is no longer watched.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
 
-    /// Returns whether this namespace is watched, and its initial list belongs to the queue's
-    /// initial list. The consumer must process the queue's initial list before the queue is synced.
-    /// Lists of namespaces that are added after [`start`](Self::start) do not belong to it.
+    /// Returns whether this namespace is watched and its initial list belongs to the queue's
+    /// initial list.
     pub(super) fn is_initial(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Call this after the first namespaces have been [added](Self::add). The queue is not synced
-    /// before this call. Namespaces that are added later need not be listed before the queue is
-    /// synced.
+    /// Records that the first namespaces have been [added](Self::add). The queue is not synced
+    /// before this call.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
     /// Allows the queue to be synced before this namespace is listed. If all namespaces are
-    /// optional, at least one of them must be listed.
-    ///
-    /// Returns whether the call had an effect. It has none if the namespace has been listed, is
-    /// optional already, is no longer watched, or was added after [`start`](Self::start).
+    /// optional, at least one of them must be listed. Returns whether the call had an effect.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether [`start`](Self::start) has been called, and each watched namespace that was
-    /// added before `start` has been listed. If at least one of them has been listed,
-    /// [optional](Self::make_optional) ones need not be listed.
+    /// Returns whether the queue's initial list has arrived. If at least one namespace has been
+    /// listed, [optional](Self::make_optional) namespaces may be missing.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
@@ -213,8 +180,7 @@ impl Feeds {
         }
     }
 
-    /// Records that a part of the initial list of this namespace has arrived. Has no effect after
-    /// the first part.
+    /// Records that the initial list of this namespace has begun to arrive.
     pub(super) fn begin_list(&mut self, id: FeedId) {
         if let Some(feed) = self.get_mut(id).filter(|feed| feed.stage == Stage::Awaited) {
             feed.stage = Stage::Arriving;
@@ -247,13 +213,11 @@ impl Feeds {
         }
     }
 
-    /// Records that a watched namespace is no longer watched. `has_objects` means that the queue or
-    /// the consumer's store has objects of the namespace whose removal has not been queued yet.
+    /// Records that a namespace is no longer watched. `has_objects` means that removals of the
+    /// namespace's objects will be queued.
     ///
-    /// Returns `None` if the consumer must first process a report that the namespace is no longer
-    /// watched, for example because `has_objects` is `true`. [`processed`](Self::processed) then
-    /// returns the completions to set ([`FeedCompletions::released`]). Otherwise returns the
-    /// completions that the caller must set now.
+    /// Returns the completions that the caller must set now. Returns `None` if the consumer must
+    /// process a batch first; [`processed`](Self::processed) then returns the completions.
     pub(super) fn release(&mut self, id: FeedId, has_objects: bool) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -287,8 +251,7 @@ impl Feeds {
     }
 
     /// Returns the progress that no batch has reported to the consumer yet, and marks it as
-    /// reported: resource versions that the watches have reached, and namespaces that are no longer
-    /// watched. Call this only for a batch that empties the queue.
+    /// reported. Call this only for a batch that empties the queue.
     pub(super) fn take_progress(&mut self) -> Progress {
         if !std::mem::take(&mut self.has_progress) {
             return Progress::default();
@@ -306,9 +269,8 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Makes the next report to the consumer contain all resource versions again, and all
-    /// namespaces that are no longer watched. Call this when the consumer requeues an item, because
-    /// its store has possibly not reached the versions that were reported before.
+    /// Makes the next report to the consumer contain all namespaces again. Call this when the
+    /// consumer requeues an item, because its store has possibly not reached the reported versions.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
@@ -317,9 +279,8 @@ impl Feeds {
         }
     }
 
-    /// Call this when the consumer has processed a batch that reported `namespaces`. Returns the
-    /// completions that the caller must set while the queue is not locked: those of namespaces
-    /// whose initial list has been processed, or whose objects have been removed.
+    /// Records that the consumer has processed a batch that reported `namespaces`. Returns the
+    /// completions that the caller must set while the queue is not locked.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {
@@ -335,9 +296,8 @@ impl Feeds {
         completed
     }
 
-    /// Call this when no further batch will be processed. Returns the completions of all
-    /// namespaces. The caller must cancel them while the queue is not locked, so that every wait
-    /// ends.
+    /// Records that no further batch will be processed. Returns the completions of all namespaces,
+    /// which the caller must cancel while the queue is not locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

@@ -1,4 +1,4 @@
-//! The batch in flight: the items that were taken from the queue and have not been processed yet.
+//! The batch in flight.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,13 +14,12 @@ pub(super) struct InFlight<K> {
     pub(super) items: Arc<Vec<Pending<K>>>,
     /// The number of items of the batch that belong to the initial list and are not requeued.
     pub(super) initial: usize,
-    /// Maps each key to the position of its item in the batch. The index is built on first use. The
-    /// index of a large batch is built while the queue is not locked.
+    /// Maps each key to the position of its item. Built on first use; for a large batch, while the
+    /// queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 
-/// Shared access to the items of the batch that the consumer is processing. Reading the items needs
-/// no lock of the queue.
+/// The items of the batch in flight, which can be read while the queue is not locked.
 pub(super) struct InFlightItems<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
@@ -57,19 +56,16 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// `Batch::wait_for_more` waits while `State::arrivals` equals this number. If the batch left
-    /// no changes in the queue, this is the value of `State::arrivals` when the batch was taken.
-    /// Otherwise, it is one less, so that `wait_for_more` does not wait.
+    /// `Batch::wait_for_more` waits while `State::arrivals` equals this number.
     pub(super) arrivals: u64,
 }
 
-/// What to do while the queue is not locked, after the consumer has processed a batch: which
-/// completions to set, and which objects to drop.
+/// The work that is left after the consumer has processed a batch. It must be done while the queue
+/// is not locked.
 pub(super) struct Processed<K> {
-    /// Whether the batch was the last part of the initial list.
+    /// Whether the whole initial list has now been processed.
     pub(super) completes_initial: bool,
-    /// The completions to set now. Tasks wait for them: until the initial list of a namespace has
-    /// been processed, or until the objects of a namespace that is no longer watched are removed.
+    /// The completions of namespaces to set now.
     pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

@@ -1,10 +1,5 @@
 //! Lists in the queue: [`Listed`] is a complete list, indexed by key; [`State::list_part`] handles
 //! the parts of a list that is still arriving.
-//!
-//! The newest object of a key is the object of its last queued change. If no change of the key is
-//! queued, the newest object is that of the change in flight. If no change is in flight either, the
-//! newest object is the stored one. `difference.rs` compares a complete list with the newest
-//! objects.
 
 use std::sync::Arc;
 
@@ -75,9 +70,8 @@ impl<K> Listed<K> {
         Self::new(replacement, Some(scope))
     }
 
-    /// Returns whether the list shows that no object with this key exists: the list is complete,
-    /// covers the key's namespace, and does not contain the object. A quarantined object, which
-    /// could not be decoded or transformed, counts as contained.
+    /// Returns whether the list shows that no object with this key exists. A quarantined object,
+    /// which could not be decoded or transformed, counts as existing.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)
@@ -90,15 +84,13 @@ impl<K> Listed<K> {
 /// initial list of the queue. A source lists all objects, or the objects of one namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The arriving list belongs to the initial list of the queue. If all objects come from one
-    /// source, it is the whole initial list. If each namespace has its own source, it is the list
-    /// of one namespace.
+    /// The arriving list is the initial list of the queue, or its part for one namespace.
     OfQueue,
     /// The arriving list is the initial list of a namespace, and the queue can be synced without
-    /// this list. For example, the namespace was added after `DeltaFifo::start_feeds`.
+    /// this list.
     OfNamespace,
-    /// The arriving list is not an initial list: it is a relist, or it is ignored because its
-    /// namespace is no longer watched.
+    /// The arriving list is not an initial list: it is a relist, it follows a change, or it is
+    /// ignored because its namespace is no longer watched.
     Over,
 }
 
@@ -112,8 +104,7 @@ impl<K: 'static> State<K> {
     /// not locked.
     ///
     /// If the list is an initial list and `known` is not `None`, queues the new and changed objects
-    /// at once. Otherwise, [`Shared::replace`](super::Shared::replace) queues them when the whole
-    /// list has arrived.
+    /// at once.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -160,7 +151,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records that a part of an initial list has been queued. `first` is the kind of this list.
+    /// Records that a part of an initial list has been queued.
     fn record_initial_part(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
         if let Some(scope) = scope {
             self.feeds.begin_list(scope.id);
@@ -191,10 +182,8 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Call this after all changes of a complete list have been queued. If `first` is
-    /// [`FirstList::OfQueue`], marks all queued items that the list covers as items that must be
-    /// processed before the queue is synced. Then ends the initial list of the queue, unless other
-    /// namespaces must still be listed. Does nothing for other lists.
+    /// Records that all changes of a complete list have been queued. If the list belongs to the
+    /// initial list of the queue, its queued items must be processed before the queue is synced.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
@@ -205,9 +194,7 @@ impl<K: 'static> State<K> {
     }
 
     /// Ends the initial list of the queue if enough namespaces have been listed
-    /// ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)). After this end, the
-    /// queue is synced when the consumer has processed the list. Does nothing if namespaces are not
-    /// listed separately.
+    /// ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

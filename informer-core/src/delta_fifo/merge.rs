@@ -1,5 +1,4 @@
-//! Merges the pending changes of one key. The changes stay in order, and two consecutive deletions
-//! or releases become one. A release removes an object whose namespace is no longer watched.
+//! Merges the pending changes of one key: of two consecutive removals of the object, one is kept.
 
 use smallvec::smallvec;
 
@@ -29,9 +28,8 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts `removal` before the changes in `deltas`, which are newer changes of the same key.
-/// `removal` is a [`Delta::Deleted`] or a [`Delta::Released`]. Of two consecutive changes that
-/// remove the object, keeps only one, as [`append`] does. Returns the change that was not kept, if
+/// Inserts `removal`, a [`Delta::Deleted`] or [`Delta::Released`], before the newer changes of its
+/// key in `deltas`. Merges removals as [`append`] does. Returns the change that was not kept, if
 /// any.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![removal]);

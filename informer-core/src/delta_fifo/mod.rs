@@ -1,10 +1,5 @@
-//! [`DeltaFifo`]: the queue between the reflector and the store.
-//!
-//! The queue holds the unprocessed changes of each key, and returns keys in the order in which they
-//! were queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition,
-//! [`DeltaFifo::pop_batch`] takes all queued changes at once. A batch can have a resource version,
-//! the [`Batch::watermark`]. If all objects come from one source, the consumer's store equals the
-//! state of the server at this version when the batch has been processed.
+//! [`DeltaFifo`]: the queue between the reflector and the store. client-go: `DeltaFIFO` of
+//! `tools/cache/delta_fifo.go`.
 //!
 //! Note: a popped change is in flight until its [`Batch`] is dropped: the change is not queued any
 //! more, and possibly not in the store yet. To find the objects that a list changes, the queue
@@ -81,15 +76,15 @@ struct Shared<K: 'static> {
     /// Wakes producers that wait until fewer changes are queued.
     taken: Notify,
     /// Wakes a consumer in [`Batch::wait_for_more`] when a new change is queued or the queue is
-    /// closed. Requeued changes do not wake this consumer.
+    /// closed.
     arrived: Notify,
     known: Option<Arc<dyn KnownObjects<K>>>,
     synced: Completion,
 }
 
 impl<K: 'static> Shared<K> {
-    /// Calls `change` with the locked state. Then unlocks the state, wakes the tasks that wait for
-    /// the change, and drops unused deltas.
+    /// Calls `change` with the locked state. After unlocking, wakes waiting tasks and drops the
+    /// deltas that the queue did not keep.
     #[inline]
     fn change(&self, change: impl FnOnce(&mut State<K>)) {
         let (became_ready, became_synced, has_arrived, garbage) = {
@@ -146,9 +141,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Ends every wait for [`DeltaFifo::synced`], [`NamespaceFeed::synced`] and
-    /// [`NamespaceFeed::released`] with an error, because no further batch will be processed. Does
-    /// not change completions that are already set.
+    /// Cancels all completions of the queue and its feeds, because no further batch will be
+    /// processed.
     fn cancel_completions(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -343,8 +337,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
 
     /// Returns the objects; for an unchanged object, returns the handle that the queue or the
     /// [consumer's store](Self::with_known_objects) already has. If the queue has access to this
-    /// store, also queues new and changed objects of the initial list at once. Otherwise, and for
-    /// later lists, [`replace`](Self::replace) queues them when the whole list has arrived.
+    /// store, also queues new and changed objects of the initial list at once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();

@@ -54,7 +54,7 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Declares that the [feeds](Self::feed) of all namespaces that are watched from the start have
-    /// been created. A feed is the queue's input for one namespace.
+    /// been created.
     ///
     /// The queue is not synced before this call. Namespaces whose feed is created later need not be
     /// listed before the queue is synced. If there are no feeds, the queue is synced when the next
@@ -68,8 +68,8 @@ impl<K: 'static> DeltaFifo<K> {
 }
 
 impl<K: 'static> NamespaceFeed<K> {
-    /// Returns the ID of this feed: the queue's input for one namespace. If the namespace is
-    /// removed and added again, its new feed has a different ID.
+    /// Returns the ID of this feed. If the namespace is removed and added again, its new feed has a
+    /// different ID.
     #[must_use]
     pub fn id(&self) -> FeedId {
         self.scope.id

@@ -1,14 +1,12 @@
-//! [`Population`]: counts the keys of the initial list that the consumer has not processed yet.
+//! [`Population`]: the progress of the initial list.
 
 /// Counts the keys of the initial list that the consumer has not processed yet.
 ///
-/// The list arrives in parts. A key is counted while it is queued, and while it is in flight: in
-/// the batch that the consumer is processing. The batch that takes the last queued key announces
-/// the end of the list: its [`Batch::completes_initial_list`](super::Batch::completes_initial_list)
-/// is `true`. If no key is queued after the last part, for example because the list is empty, the
-/// next batch announces the end, even without items. Until that batch has been processed, the
-/// announcement counts as one more key in flight. The list is complete when its end was announced
-/// and both counts are zero.
+/// The list arrives in parts. The batch that takes the last queued key announces the end of the
+/// list: its [`Batch::completes_initial_list`](super::Batch::completes_initial_list) is `true`. If
+/// no key is queued after the last part, for example because the list is empty, the next batch
+/// announces the end, even without items. The list is complete when its end was announced, and
+/// `queued` and `in_flight` are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
     /// No part of the initial list has arrived yet.
@@ -16,10 +14,10 @@ pub(super) enum Population {
     Arriving {
         /// Whether the whole initial list has been queued.
         arrived: bool,
-        /// The number of keys of the initial list that are in the queue now.
+        /// The number of queued keys of the initial list.
         queued: usize,
-        /// The number of keys of the initial list in the batch that the consumer is processing,
-        /// plus one if this batch announces the end of the list.
+        /// The number of keys of the initial list in the batch in flight, plus one if this batch
+        /// announces the end of the list.
         in_flight: usize,
         /// Whether the consumer has taken the batch that announces the end of the list.
         announced: bool,
@@ -40,8 +38,8 @@ impl Population {
         matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
     }
 
-    /// Call this when a change arrives outside a list. If the change is the first input of the
-    /// queue, the initial list counts as complete. Otherwise has no effect.
+    /// Records that a change has arrived outside a list. If it is the first input of the queue, the
+    /// initial list counts as complete.
     #[inline]
     pub(super) fn skip_initial_list(&mut self) {
         if *self == Self::Awaited {
@@ -84,10 +82,8 @@ impl Population {
 
     /// Counts one key as queued and no longer as in flight, because the consumer has requeued it.
     /// - `is_initial`: whether the key belongs to the initial list. If not, nothing changes.
-    /// - `is_counted`: whether the key already counts as queued, because of a newer change. The key
-    ///   is not counted twice.
-    /// - `completes_initial`: whether the batch completes the initial list. Set to `false`, because
-    ///   the requeued key is not processed yet.
+    /// - `is_counted`: whether the key already counts as queued, because of a newer change.
+    /// - `completes_initial`: whether the batch completes the initial list; set to `false`.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, completes_initial: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
@@ -101,18 +97,15 @@ impl Population {
         *announced = false;
     }
 
-    /// Revokes the announcement that the initial list ends, because the consumer failed to process
-    /// the batch with this announcement. A later batch announces the end again.
+    /// Revokes the announcement that the initial list ends. A later batch announces the end again.
     pub(super) fn revoke_end(&mut self) {
         let Self::Arriving { in_flight, announced, .. } = self else { return };
         *in_flight -= 1;
         *announced = false;
     }
 
-    /// Records that the consumer has processed a batch. `keys` is the number of the batch's keys
-    /// that belong to the initial list and are not requeued. `completes_initial` is the
-    /// [`Batch::completes_initial_list`](super::Batch::completes_initial_list) of the batch.
-    /// Returns whether the whole initial list has now been processed.
+    /// Records that the consumer has processed a batch with `keys` keys of the initial list that
+    /// were not requeued. Returns whether the whole initial list has now been processed.
     pub(super) fn processed(&mut self, keys: usize, completes_initial: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(completes_initial);

@@ -20,9 +20,8 @@ impl<K> Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces `items` and `index` with the larger `tables`, which were allocated while the queue
-    /// was not locked. If moving the queued keys to `tables` would take long, changes nothing.
-    /// Returns the unused tables, which must be dropped while the queue is not locked.
+    /// Replaces `items` and `index` with the larger `tables`, unless moving the queued keys would
+    /// take long. Returns the unused tables, which must be dropped while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;
@@ -42,7 +41,7 @@ impl<K: 'static> State<K> {
 
 impl<K: 'static> Shared<K> {
     /// Allocates memory for `count` more keys, so that the tables of the queue do not grow later,
-    /// while the queue is locked. Does nothing if `count` is at most [`SLICE`].
+    /// while the queue is locked.
     pub(super) fn make_room(&self, count: usize) {
         if count <= SLICE {
             return;

@@ -18,9 +18,9 @@ use super::merge::{append, prepend};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The number of keys in a slice. The changes of a complete list, of a resync, and of a namespace
-/// that is no longer watched are computed and queued in slices: the queue is locked once per slice.
-/// Of these operations, only the end of an initial list visits all queued keys under one lock.
+/// The maximum number of keys that a list, a resync or the release of a namespace processes each
+/// time that it locks the queue. Exception: the end of an initial list visits all queued keys under
+/// one lock.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// The locked state of a queue: the queued changes, the batch in flight, and the progress of the
@@ -34,32 +34,30 @@ pub(super) struct State<K> {
     /// The number of queued deltas, without requeued deltas. If requeued deltas counted, producers
     /// would be blocked while items fail repeatedly; a number that is too low is harmless.
     deltas: usize,
-    /// The batch that the consumer has taken and has not processed yet.
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
-    /// The number of deltas that have been queued so far. Requeuing does not count a delta again.
+    /// The number of deltas queued so far, without requeued deltas.
     arrivals: u64,
-    /// Whether a consumer waits until a new delta is queued.
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
     /// The resource version that the consumer's store reaches by processing all queued changes.
-    /// `None` before the first version, and when a batch has reported the version to the consumer.
+    /// `None` if there is none, or if a batch has reported it.
     watermark: Option<ResourceVersion>,
-    /// The last value of `watermark` that was not `None`. After the consumer requeues an item, a
-    /// later batch must report this version again, so `watermark` is set to it.
+    /// The last value of `watermark` that was not `None`. After a requeue, a later batch must
+    /// report this version again.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The progress of each namespace that has its own source. Empty if all objects come from one
     /// source.
     pub(super) feeds: Feeds,
-    /// Unused deltas, which must be dropped while the queue is not locked, because destructors of
-    /// objects are user code.
+    /// The deltas that the queue did not keep. They must be dropped while the queue is not locked,
+    /// because destructors of objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// How many long lists, and removals of namespaces that are no longer watched, are being queued
-    /// in slices. Meanwhile, no batch can be taken, because a store with only some of these changes
-    /// would not equal any state of the server.
+    /// The number of operations that are queuing their changes in slices. Meanwhile, no batch can
+    /// be taken, because a store with only some of these changes would not equal any state of the
+    /// server.
     take_blocks: usize,
 }
 
@@ -112,7 +110,6 @@ impl<K: 'static> State<K> {
         self.closed && self.take_blocks == 0 && !self.has_content()
     }
 
-    /// Returns whether the queue is drained and no batch is in flight.
     pub(super) fn is_finished(&self) -> bool {
         self.is_drained() && self.in_flight.is_none()
     }
@@ -133,7 +130,7 @@ impl<K: 'static> State<K> {
         self.population.is_complete()
     }
 
-    /// Queues a change after the pending changes of its key.
+    /// Queues a change that is not part of a list.
     // This function and `enqueue` are inlined, because passing a delta from function to function
     // costs time.
     #[inline]
@@ -224,12 +221,11 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns the newest queued change of a key.
     pub(super) fn last_queued(&self, key: &ObjectKey) -> Option<&Delta<K>> {
         self.position(key).map(|position| self.items[position].last())
     }
 
-    /// Returns the newest change of a key in the batch that the consumer is processing, if any.
+    /// Returns the newest change of a key in the batch in flight, if any.
     pub(super) fn last_in_flight(&self, key: &ObjectKey) -> Option<&Delta<K>> {
         self.in_flight.as_ref().and_then(|batch| batch.last(key))
     }
@@ -241,10 +237,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies the newest change of at most [`SLICE`] queued items to `queued`, beginning with item
-    /// number `ticket`, or with the oldest item if that one is no longer queued. Sets `ticket` to
-    /// the number of the next item. Adds the batch that the consumer is processing to `in_flight`,
-    /// if missing. Returns whether all queued items have been read.
+    /// Copies the newest change of at most [`SLICE`] items, from item number `ticket` on, to
+    /// `queued`. Sets `ticket` to the number of the next item. Adds the batch in flight to
+    /// `in_flight`, if missing. Returns whether all queued items have been read.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -261,8 +256,8 @@ impl<K: 'static> State<K> {
         end == self.items.len()
     }
 
-    /// Returns the items of the batch that the consumer is processing, if they are more than
-    /// [`SLICE`] and have no index by key yet, so that the caller can build the index.
+    /// Returns the items of the batch in flight if it is large and has no index by key yet, so that
+    /// the caller can build the index.
     pub(super) fn without_index(&self) -> Option<InFlightItems<K>> {
         self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
     }
@@ -286,7 +281,6 @@ impl<K: 'static> State<K> {
         self.feeds.is_empty() && self.population.is_arriving()
     }
 
-    /// Takes the changes of all keys.
     pub(super) fn take_all(&mut self) -> Taken<K> {
         let count = self.items.len();
         // The next backlog is likely to be of similar size.
@@ -339,11 +333,9 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight. After this call, the batch reports no resource
-    /// version: without this item, the consumer's store does not equal any state of the server.
-    ///
-    /// If newer changes of the key are queued, drops the item's changes as obsolete, except a
-    /// removal of the object ([`Delta::is_end`]), which is queued before the newer changes.
+    /// Requeues one item of the batch in flight, as [`Batch::requeue`](super::Batch::requeue)
+    /// describes. After this call, the batch reports no resource version: without this item, the
+    /// consumer's store does not equal any state of the server.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -371,8 +363,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues all items of a batch that have not been requeued yet, as `requeued` shows. After
-    /// this call, the batch reports no resource version, and does not complete the initial list.
+    /// Requeues the items of a batch, except those at the positions `requeued`. After this call,
+    /// the batch reports no resource version, and does not complete the initial list.
     pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);

@@ -8,8 +8,7 @@ use futures::future::BoxFuture;
 use crate::{AnyObject, AsyncEventHandler, Event, EventHandler};
 
 pub(crate) trait AnyHandler: Send + Sync {
-    /// Calls the handler's method for an event. Returns the future of the call for an async
-    /// handler, and `None` for a sync handler.
+    /// Calls the handler's method for an event. Returns a future only for an async handler.
     fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>>;
 }
 

@@ -14,9 +14,8 @@ use crate::ListWatchError;
 /// token twice never ends.
 #[derive(Debug, Clone, Default)]
 pub struct ContinueTokens {
-    /// The hashes of the tokens. The tokens themselves would need more memory, because tokens can
-    /// be long and a list can have thousands of pages. The risk that two 64-bit hashes collide is
-    /// negligible.
+    /// The hashes of the tokens, which need less memory than the tokens. The risk that two 64-bit
+    /// hashes collide is negligible.
     given: HashSet<u64>,
 }
 

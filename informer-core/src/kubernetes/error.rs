@@ -1,5 +1,4 @@
-//! The errors of lists, watches and label selectors. Each variant is an error to which callers can
-//! react in a different way.
+//! The errors of lists, watches and label selectors.
 
 use std::time::Duration;
 
@@ -62,8 +61,8 @@ pub enum SelectorError {
     },
 }
 
-/// The maximum wait that a server can request, in seconds; longer waits are reduced to this
-/// maximum. The maximum also prevents overflow when a wait is added to a time.
+/// The maximum wait that a server can request, in seconds. It prevents overflow when a wait is
+/// added to a time.
 const MAX_RETRY_AFTER: u32 = 60 * 60;
 
 /// Converts a status that the server returned. A wait that the status requests is limited to one

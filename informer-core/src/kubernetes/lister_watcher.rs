@@ -1,8 +1,7 @@
 //! [`ListerWatcher`]: the source of a reflector's objects.
 //!
 //! `KubeListWatch` of informer-reflector implements it for API servers. client-go: `ListerWatcher`
-//! of tools/cache/listwatch.go. In client-go, a list is returned as a whole. Here, a list arrives
-//! in parts, so that it is never in memory twice.
+//! of tools/cache/listwatch.go. Here, a list arrives in parts, so that it is never in memory twice.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -178,11 +177,11 @@ pub struct Bookmark {
 /// The change that a watch event reports, for an event whose object couldn't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedKind {
-    /// The object was added or modified, so the state in the store is out of date.
+    /// The event reports an added or modified object, so the state in the store is out of date.
     Changed,
-    /// The object was deleted.
+    /// The event reports the deletion of the object.
     Deleted,
-    /// The event has an unknown type, or the data is not a watch event.
+    /// The event has an unknown type or is a bookmark, or the data is not a watch event.
     Unknown,
 }
 
@@ -252,7 +251,6 @@ impl<K> ListPart<K> {
 }
 
 impl<K> WatchEvent<K> {
-    /// Changes only the static type of the object, as [`OwnedObject::cast`] does.
     fn cast<T>(self) -> WatchEvent<T> {
         match self {
             Self::Added(object) => WatchEvent::Added(object.cast()),

@@ -1,5 +1,4 @@
-//! The parts that need the types of Kubernetes and kube: the source of objects, label selectors, and
-//! the keys and metadata of Kubernetes objects. The feature `kubernetes` compiles them.
+//! The parts that need the types of Kubernetes and kube. The feature `kubernetes` compiles them.
 
 mod continue_tokens;
 mod error;

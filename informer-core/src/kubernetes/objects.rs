@@ -55,8 +55,8 @@ impl<K: Resource + 'static> Cached<K> {
 }
 
 impl KeyError {
-    /// Returns the error for an object without a name. The error describes the object by its
-    /// metadata and not by its content, because the content can be secret.
+    /// Returns the error for an object without a name. The error describes the object only by its
+    /// metadata, because the content can be secret.
     fn missing_name(type_name: &'static str, meta: &ObjectMeta) -> Self {
         let mut object = format!("a {}", short(type_name));
         let known =

@@ -41,8 +41,7 @@ pub fn parse_selector(text: &str) -> Result<Selector, SelectorError> {
     Ok(requirements.into_iter().collect())
 }
 
-/// Splits a selector into tokens. `ahead` is the part of `text` that has not been read. The whole
-/// `text` is only used in error messages.
+/// Splits a selector into tokens. `ahead` is the part of `text` that has not been read.
 struct Tokens<'a> {
     text: &'a str,
     ahead: &'a str,
@@ -101,7 +100,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// Parses the value after `=`, `==` or `!=`. A missing value means the empty string.
+    /// Parses the value after `=`, `==` or `!=`.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             None | Some(",") => Ok(String::new()),

@@ -6,12 +6,10 @@ use std::sync::{Arc, OnceLock};
 use crate::{AnyObject, Event, EventBatch};
 
 /// The events of one transaction of the store, or the coalesced events of several transactions.
-/// Several handlers can share a batch.
 pub(super) struct Batch<K> {
     batch: EventBatch<K>,
-    /// A copy of each event, shared by the handlers that have not read or kept an encoded object
-    /// (an object that is stored as bytes) before. When one of them reads such an object, the copy
-    /// decodes the object and keeps it.
+    /// A readable copy of each event, for the handlers that have not read or kept an encoded object
+    /// yet.
     // Each copy is made when the first handler needs it. A batch can contain a whole list, so
     // copying all events at once would take long.
     open: OnceLock<Box<[OnceLock<Event<K>>]>>,
@@ -26,9 +24,8 @@ impl<K> Batch<K> {
 }
 
 impl Batch<AnyObject> {
-    /// Returns a copy of the event with the index `at` that a handler can read: handles to encoded
-    /// objects (objects that are stored as bytes) have been opened, so they can be dereferenced.
-    /// All callers get the same copy.
+    /// Returns a copy of the event with the index `at` that a handler can read, even if its objects
+    /// are encoded. All callers get the same copy.
     pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
         // Opening the handles again for each of a hundred handlers would be the largest cost of an
         // event.

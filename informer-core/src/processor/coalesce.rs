@@ -1,7 +1,7 @@
 //! [`Coalesced`]: the pending events of slow handlers, merged to at most one [`NetChange`] per key.
 //!
-//! Objects that coalescing removes are returned to the caller. The destructor of an object is user
-//! code, which must not run under a lock.
+//! Removed objects are returned to the caller: their destructors are user code, which must not run
+//! under a lock.
 
 use std::collections::VecDeque;
 
@@ -16,11 +16,10 @@ pub(super) struct Coalesced<K> {
     /// The pending change of each key, in order. `None` replaces the add of an object that left the
     /// store before the handler received the add.
     entries: VecDeque<Option<NetChange<K>>>,
-    /// The number of each key's entry. The entry with the number `n` is `entries[n - taken]`. So
-    /// numbers stay the same when entries are taken from the front of `entries`.
+    /// The number of each key's entry: the entry `n` is `entries[n - taken]`. So numbers stay the
+    /// same when entries are taken.
     index: HashTable<usize>,
     /// The number of entries that have been taken from the front of `entries`.
-    /// [`remove_holes`](Self::remove_holes) resets it to zero.
     taken: usize,
     /// Whether the old object of a pending update is the version that the handler received last. If
     /// `false`, the old object is the same as the new object, so that earlier versions can be
@@ -50,8 +49,8 @@ impl<K> Coalesced<K> {
         self.len
     }
 
-    /// Adds the events of a batch, in order. Objects that coalescing removes are wrapped in events
-    /// and moved to `garbage`.
+    /// Adds the events of a batch, in order. Objects that coalescing removes are moved to
+    /// `garbage`.
     pub(super) fn push_all(&mut self, batch: &EventBatch<K>, garbage: &mut Vec<Event<K>>) {
         batch.events.iter().for_each(|event| self.push(event, garbage));
         if batch.completes_initial_list {
@@ -59,8 +58,7 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds an event, or merges it into the pending change of its key. If the pending change is an
-    /// add and the event removes the object from the store, no entry is left.
+    /// Adds an event, or merges it into the pending change of its key.
     fn push(&mut self, event: &Event<K>, garbage: &mut Vec<Event<K>>) {
         self.remove_holes();
         let Self { entries, index, taken, keeps_old, len, .. } = self;
@@ -89,8 +87,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Removes the holes (`None`) from `entries` once they outnumber the other entries by 64, so
-    /// that memory is proportional to the number of keys.
+    /// Removes the holes (`None`) from `entries` once there are many, so that memory is
+    /// proportional to the number of keys.
     fn remove_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;
@@ -124,9 +122,8 @@ impl<K> Coalesced<K> {
         self.len == 0 && self.initial_end.is_none()
     }
 
-    /// Takes the oldest entries in order, and returns the events of these entries: at most `limit`
-    /// events, or one more, because an entry can become two events. Later events can still be
-    /// merged into the remaining entries.
+    /// Takes the oldest entries in order, and returns their events: at most `limit` events, or one
+    /// more, because an entry can become two events.
     pub(super) fn take(&mut self, limit: usize) -> Vec<Event<K>> {
         let mut events = Vec::with_capacity(limit.min(self.len));
         while events.len() < limit
@@ -145,8 +142,7 @@ impl<K> Coalesced<K> {
         events
     }
 
-    /// Returns all pending events, in order. The batch has `completes_initial_list` set if the end
-    /// of the initial list is pending, too.
+    /// Returns all pending events, and the end of the initial list if it is pending.
     pub(super) fn into_batch(self) -> EventBatch<K> {
         let mut events = Vec::with_capacity(self.len);
         self.entries.into_iter().flatten().for_each(|change| change.into_events(&mut events));
@@ -154,10 +150,8 @@ impl<K> Coalesced<K> {
     }
 }
 
-/// Looks up the entry of `key` in the hash table `index`. The table has the number of each key's
-/// entry. The number `n` belongs to `entries[n - taken]`, where `taken` is the number of entries
-/// that have been removed from the front of `entries`. If `key` has no entry, the result is vacant,
-/// and the caller can insert a number.
+/// Looks up a key in `index`, which has the number of each key's entry. The first `taken` entries
+/// are gone, so the entry with number `n` is `entries[n - taken]`.
 fn entry<'a, K>(
     entries: &VecDeque<Option<NetChange<K>>>,
     index: &'a mut HashTable<usize>,

@@ -11,7 +11,6 @@ use super::batch::SharedBatch;
 use super::inbox::Replay;
 use crate::Event;
 
-/// Iterates over the events that a handler has taken from its mailbox, in order.
 pub(super) struct Cursor<K> {
     replay: Option<Replay<K>>,
     replay_completes: bool,
@@ -21,7 +20,6 @@ pub(super) struct Cursor<K> {
     skips_resyncs: bool,
 }
 
-/// The next item of a [`Cursor`].
 pub(super) enum Next<'a, K> {
     /// A shared batch, and the index of an event in it.
     Shared(&'a SharedBatch<K>, usize),

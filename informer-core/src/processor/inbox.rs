@@ -1,6 +1,8 @@
 //! [`Inbox`]: the part of one handler's backlog that is not coalesced. This code takes no lock and
 //! never waits.
 //!
+//! A handler that is added to a running informer first receives a replay of the stored objects.
+//!
 //! While the handler keeps up, the inbox contains batches, which all handlers share. Once
 //! `threshold` events are waiting, the handler is behind: further batches are added to the [shared
 //! backlog](super::shared_backlog), and the inbox only records which of them the handler needs.
@@ -12,23 +14,21 @@ use super::cursor::Cursor;
 use super::shared_backlog::SharedPart;
 use crate::{Cached, Event, EventBatch};
 
-/// The objects of a snapshot that was taken when the handler was added. The handler receives these
-/// objects before all other events.
+/// The objects that existed when the handler was added. The handler receives these objects before
+/// all other events.
 pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 
 /// The batches that a handler has not taken yet.
 pub(super) struct Inbox<K> {
     replay: Option<Replay<K>>,
-    /// Whether the objects of `replay` complete the handler's initial list. If `false`, a later
-    /// batch completes the list.
+    /// Whether the handler's initial list ends with `replay`.
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
     /// The number of events in `batches`.
     queued: usize,
     /// If this number of events or more is waiting, new events are coalesced; `None` means never.
     pub(super) threshold: Option<usize>,
-    /// The range of batches that the handler has not taken from the backlog that slow handlers
-    /// share; `None` if there are none.
+    /// The batches in the shared backlog that the handler has not taken; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
     /// The number of events that were merged into events that the handler has taken.
     pub(super) merged: u64,
@@ -59,7 +59,6 @@ impl<K> Inbox<K> {
         }
     }
 
-    /// Sets the objects that the handler receives before all batches.
     pub(super) fn start_with(&mut self, replay: Replay<K>, completes_initial_list: bool) {
         self.replay = Some(replay);
         self.replay_completes = completes_initial_list;
@@ -73,8 +72,7 @@ impl<K> Inbox<K> {
         self.is_behind() || self.threshold.is_some_and(is_full)
     }
 
-    /// Adds a batch to this inbox. The caller must have checked that
-    /// [`needs_backlog`](Self::needs_backlog) returns `false`.
+    /// Adds a batch for which [`needs_backlog`](Self::needs_backlog) has returned `false`.
     pub(super) fn push(&mut self, batch: SharedBatch<K>) {
         self.queued += batch.events.len();
         self.batches.push_back(batch);
@@ -90,16 +88,14 @@ impl<K> Inbox<K> {
         self.replay.is_none() && self.batches.is_empty() && !self.is_behind()
     }
 
-    /// Returns the number of waiting events in this inbox, without those in the shared backlog.
-    /// Objects that existed when the handler was added do not count, even if they are still
-    /// waiting.
+    /// Returns the number of waiting events, without those in the shared backlog and without the
+    /// replay.
     pub(super) fn len(&self) -> usize {
         self.queued
     }
 
-    /// Takes the next events of the inbox; `None` if there are none. Returns the events, and how
-    /// many of them count as waiting events. The objects that existed when the handler was added
-    /// are taken first and alone, and do not count: their number is 0.
+    /// Takes the next events; `None` if there are none. Returns the events, and how many of them
+    /// count as waiting events. The replay is taken first and alone, and does not count.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

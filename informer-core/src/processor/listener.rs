@@ -1,9 +1,8 @@
 //! [`ProcessorListener`]: the mailbox, resync clock and counters of one handler. Its consumer is a
 //! [`HandlerTask`](super::handler_task) or a [stream](super::stream).
 //!
-//! client-go: `processorListener` of `tools/cache/shared_informer.go`, which has two goroutines and
-//! passes each event through a channel. Here, a handler has one task, which is woken at most once
-//! per batch, and a stream has none.
+//! client-go: `processorListener` of `tools/cache/shared_informer.go`, which has two goroutines.
+//! Here, a handler has one task, and a stream has none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -35,9 +34,9 @@ pub(super) struct ProcessorListener {
     pub(super) synced: Completion,
     delivered: AtomicU64,
     panicked: AtomicU64,
-    /// The duration of the longest call of the handler, in nanoseconds.
+    /// The duration of the longest call, in nanoseconds.
     slowest: AtomicU64,
-    /// The total duration of all calls of the handler, in nanoseconds.
+    /// The total duration of all calls, in nanoseconds.
     busy: AtomicU64,
 }
 
@@ -110,8 +109,6 @@ impl ProcessorListener {
         period
     }
 
-    /// If the resync period is shorter than `check_period`, sets it to `check_period`. If
-    /// `check_period` is `None`, the handler gets no resyncs.
     pub(super) fn limit_resync(&self, check_period: Option<Duration>) {
         self.resync.lock().limit(check_period);
     }
@@ -120,14 +117,12 @@ impl ProcessorListener {
         self.mailbox.start_with(replay, completes_initial_list);
     }
 
-    /// Returns whether this handler receives the resyncs that are published now. Each call of
-    /// [`check_resync`](Self::check_resync) decides this again.
+    /// Returns whether this handler receives the resyncs that are published until the next
+    /// [`check_resync`](Self::check_resync).
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }
 
-    /// Returns whether the handler is so slow that new events are merged into waiting events of the
-    /// same object.
     pub(super) fn is_behind(&self) -> bool {
         self.mailbox.is_behind()
     }
@@ -136,7 +131,6 @@ impl ProcessorListener {
         self.mailbox.poll_take(cx)
     }
 
-    /// Returns whether the current resync period is over. If it is, starts the next period.
     pub(super) fn check_resync(&self, now: Instant) -> bool {
         self.resync.lock().check(now)
     }
@@ -161,15 +155,13 @@ impl ProcessorListener {
         }
     }
 
-    /// Counts a call of the handler that has returned, or an event that an
-    /// [`EventStream`](crate::EventStream) yields to its reader.
+    /// Counts a call that has returned, or an event that a stream yields to its reader.
     pub(super) fn count_delivered(&self) {
         // Only the consumer writes the counters, so load and store are enough.
         self.delivered.store(self.delivered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.mailbox.finish_one();
     }
 
-    /// Counts a call that has panicked.
     pub(super) fn count_panicked(&self) {
         self.panicked.store(self.panicked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.mailbox.finish_one();
@@ -196,7 +188,6 @@ impl ProcessorListener {
         }
     }
 
-    /// Returns the reason why the handler is not synced; `None` if it is synced.
     pub(super) fn waiting_for(&self) -> Option<String> {
         if self.synced.has_synced() {
             return None;

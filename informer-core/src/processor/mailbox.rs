@@ -1,9 +1,8 @@
 //! [`Mailbox`]: passes published batches to one handler or stream, which is the consumer.
 //!
-//! The publisher pushes, one consumer takes, and any thread can close the mailbox. A push wakes the
-//! consumer only if the consumer sleeps. The consumer sleeps only after it has found the mailbox
-//! empty under the lock. No user code runs under the lock: no waker, and no destructor of an
-//! object. The lock order is in [`super::shared_backlog`].
+//! A push wakes the consumer only if the consumer sleeps. The consumer sleeps only after it has
+//! found the mailbox empty under the lock. No user code runs under the lock: no waker, and no
+//! destructor of an object. The lock order is in [`super::shared_backlog`].
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -64,8 +63,7 @@ impl<K> Mailbox<K> {
     }
 
     /// Sets the objects that are delivered first: those that existed when the handler was added.
-    /// `completes_initial_list` states whether the handler's initial list ends with them. Must be
-    /// called before the first take.
+    /// Must be called before the first take.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
@@ -74,12 +72,11 @@ impl<K> Mailbox<K> {
     /// If the handler is slow, adds `for_backlog` to the backlog that slow handlers share.
     ///
     /// The two batches differ only in their resyncs: `batch` has resyncs if they are due for this
-    /// handler, and `for_backlog` has resyncs if they are due for at least one handler.
-    /// `wants_resyncs` is `true` if they are due for this handler.
+    /// handler (`wants_resyncs`), and `for_backlog` has resyncs if they are due for at least one
+    /// handler.
     ///
-    /// Does nothing if the mailbox is closed, or if `batch` has no events and does not end the
-    /// initial list. Returns the consumer's waker if the consumer sleeps, and whether the shared
-    /// backlog was used.
+    /// Returns the consumer's waker if the consumer sleeps, and whether the shared backlog was
+    /// used.
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -160,10 +157,9 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the handler's next events from one section of the shared backlog: the coalesced events
-    /// of consecutive batches. Returns a cursor over the taken events, and whether the handler has
-    /// now taken the whole section. Returns `None` in the same cases as
-    /// [`take_shared`](Self::take_shared).
+    /// Takes the handler's next events from `sections`, the coalesced events of the shared backlog.
+    /// Returns the events, and whether the caller must call [`SharedBacklog::tidy`] next. Returns
+    /// `None` in the same cases as [`take_shared`](Self::take_shared).
     fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
@@ -181,14 +177,13 @@ impl<K> Mailbox<K> {
         self.in_flight.store(left, Ordering::Relaxed);
     }
 
-    /// Records that the consumer has ended: the events that it has taken do not count as waiting
-    /// any more.
+    /// Records that the consumer has ended: the events that it has taken no longer count as
+    /// waiting.
     pub(super) fn consumer_ended(&self) {
         self.in_flight.store(0, Ordering::Relaxed);
     }
 
-    /// Closes the mailbox: drops the backlog and wakes the consumer. Returns whether the mailbox
-    /// was open.
+    /// Drops the backlog and wakes the consumer. Returns whether the mailbox was open.
     pub(super) fn close(&self) -> bool {
         if self.closed.swap(true, Ordering::AcqRel) {
             return false;
@@ -211,8 +206,7 @@ impl<K> Mailbox<K> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Returns whether the handler's events are being coalesced, because its backlog has reached
-    /// the threshold.
+    /// Returns whether the handler's events are being coalesced.
     pub(super) fn is_behind(&self) -> bool {
         self.state.lock().inbox.is_behind()
     }

@@ -2,9 +2,8 @@
 //! the current object.
 //!
 //! Slow handlers skip states, but never receive an older state after a newer one (invariant I1).
-//! For each key, they receive an add, then updates, then a delete, or a release if the namespace is
-//! no longer watched (invariant I4). Objects that a pending change no longer needs are returned to
-//! the caller, which drops them while no lock is held.
+//! For each key, they receive an add, then updates, then a delete or a release (invariant I4).
+//! Unused objects are returned to the caller, which drops them while no lock is held.
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 
@@ -19,9 +18,7 @@ pub(super) enum NetChange<K> {
 /// How the previous object of a key left the store.
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
-    /// The object was released: it left the store because its namespace is no longer watched. The
-    /// field is the last version that the handler received, or with
-    /// [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) possibly a later one.
+    /// The namespace of the object is no longer watched. The object is that of [`Event::Released`].
     Released(Cached<K>),
 }
 
@@ -106,9 +103,8 @@ impl<K> NetChange<K> {
         Some(merged)
     }
 
-    /// Replaces the old object of an update with the new object, for handlers that do not use old
-    /// objects. So the pending update does not keep the old object in memory. Moves the old object
-    /// to `garbage`.
+    /// Replaces the old object of an update with the new object, so that the update does not keep
+    /// the old object in memory. Moves the old object to `garbage`.
     pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

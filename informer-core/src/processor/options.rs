@@ -20,8 +20,8 @@ pub struct HandlerOptions {
     /// object that was deleted and added again). Slow handlers share merged events. Each other slow
     /// handler increases this bound by one event per object (or two, as above), because events that
     /// it has received are not merged with events that it has not received. If there are other slow
-    /// handlers, the merged events that this handler has taken, but not processed, add the same
-    /// number once more.
+    /// handlers, the merged events that this handler has taken, but not processed, also add one
+    /// event per object (or two).
     pub threshold: Option<usize>,
     /// Whether updates drop their old object if they arrive after the number of waiting events has
     /// reached the [`threshold`](Self#structfield.threshold). The handler then receives the new
@@ -62,12 +62,10 @@ pub enum Resync {
 }
 
 impl Resync {
-    /// The shortest resync period.
     pub(super) const MIN: Duration = Duration::from_secs(1);
 
     /// Returns the requested period, but at least one second and at most a year; `None` for no
-    /// resyncs. `default` is the informer's default period. A period of zero means no resyncs, as
-    /// in client-go.
+    /// resyncs. A period of zero means no resyncs, as in client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
         // Periods are limited, so that adding a period to a time cannot overflow.
         const MAX: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -1,5 +1,4 @@
-//! [`PublishGuard`]: a published batch of events. Dropping the guard wakes the handlers, so the
-//! publisher must release its locks before it drops the guard.
+//! [`PublishGuard`]: a published batch of events.
 
 use std::fmt;
 use std::task::Waker;
@@ -20,16 +19,13 @@ use crate::{AnyObject, Event, EventBatch};
 pub struct PublishGuard {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<AnyObject>,
-    /// A copy of the batch without resyncs, for handlers whose resync is not due. If the mailboxes
-    /// of these handlers contained the whole batch, the batch would keep the resynced objects in
-    /// memory.
+    /// A copy of the batch without resyncs, for handlers whose resync is not due. In their
+    /// mailboxes, the whole batch would keep the resynced objects in memory.
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
-    /// Whether the resync of at least one handler is due.
     any_wants_resyncs: bool,
     backlogs: Backlogs<AnyObject>,
-    /// Whether the batch has been added to a backlog that slow handlers share, because at least one
-    /// handler is slow.
+    /// Whether the batch has been added to a backlog that slow handlers share.
     is_shared: bool,
 }
 
@@ -51,8 +47,8 @@ impl PublishGuard {
         self.has_resyncs
     }
 
-    /// Sets whether at least one handler receives the batch's resyncs. If `false`,
-    /// [`push_to`](Self::push_to) leaves them out. Must be called before the first `push_to`.
+    /// Sets whether the resync of at least one handler is due. Must be called before the first
+    /// [`push_to`](Self::push_to).
     pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
         self.any_wants_resyncs = any_wants_resyncs;
     }
@@ -73,8 +69,7 @@ impl PublishGuard {
         self.is_shared |= is_shared;
     }
 
-    /// Records that the batch has been added to the mailbox of every handler. Must be called after
-    /// the last [`push_to`](Self::push_to).
+    /// Records that the batch has been added to the mailbox of every handler.
     pub(super) fn finish(&self) {
         if self.is_shared {
             self.backlogs.finish();

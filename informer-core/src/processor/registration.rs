@@ -1,4 +1,4 @@
-//! [`HandlerRegistration`]: a registered handler. Dropping the registration removes the handler.
+//! [`HandlerRegistration`]: a registered handler.
 
 use std::fmt;
 use std::sync::Arc;

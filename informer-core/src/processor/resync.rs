@@ -13,8 +13,7 @@ pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
     /// Whether the handler receives the resyncs that are published until the next
-    /// [`check`](Self::check). Each check sets this to `true` if the handler's resync is due, and
-    /// otherwise to `false`. Before the first check, `true` for a handler with a resync period.
+    /// [`check`](Self::check). Before the first check, `true` for a handler with a resync period.
     syncing: bool,
 }
 
@@ -38,9 +37,8 @@ impl ResyncClock {
     }
 
     /// Returns whether the handler receives the resyncs that are published until the next
-    /// [`check`](Self::check): its resync was due at the last check, or it has a resync period and
-    /// was not checked yet. The name of this function is client-go's and has nothing to do with the
-    /// initial sync.
+    /// [`check`](Self::check). The name of this function is client-go's and has nothing to do with
+    /// the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
         self.syncing
     }
@@ -62,8 +60,7 @@ impl ResyncClock {
     }
 
     /// Returns whether a resync is due, because the current period is over. If so, starts the next
-    /// period. The resyncs that are published until the next call of this function are for the
-    /// handler only if the result is `true`.
+    /// period. The handler receives the following resyncs only if the result is `true`.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);
         if let Some(period) = due {

@@ -1,10 +1,9 @@
 //! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes
 //! no lock and never waits.
 //!
-//! A section has the coalesced events of consecutive batches. While a section is open, later events
-//! can be merged into it. If several handlers need a section, the section is sealed when the first
-//! of these handlers takes it: later events then go to a new section. The two sections become one
-//! if every handler that needs the new section also needs the sealed one.
+//! If several handlers need a section (the coalesced events of consecutive batches), the section is
+//! sealed when the first of these handlers takes it: later events then go to a new section. The two
+//! sections become one if every handler that needs the new section also needs the sealed one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,14 +14,11 @@ use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
 
-/// The approximate maximum number of waiting events that a slow handler takes at once, if no other
-/// handler needs these events. Otherwise, there is no maximum. Later events can still be merged
-/// into the events that were not taken.
+/// The approximate maximum number of events that a slow handler takes at once, if no other handler
+/// needs these events. Later events can still be merged into the rest.
 const MAX_TAKEN: usize = 64;
 
-/// The merged events that slow handlers have not taken, in sections. A section has the events of
-/// consecutive batches, merged to one or two events per key. The sections are in the order of their
-/// batches.
+/// The merged events that slow handlers have not taken: sections in the order of their batches.
 pub(super) struct Sections<K> {
     sections: VecDeque<Section<K>>,
     keeps_old: bool,
@@ -39,8 +35,7 @@ struct Section<K> {
 
 enum Content<K> {
     Open(Coalesced<K>),
-    /// The events do not change, so that several handlers can share them. Before later events are
-    /// added, [`Section::merge`] replaces `Sealed` with `Open`.
+    /// The events do not change, so that several handlers can share them.
     Sealed {
         events: SharedBatch<K>,
         /// The number of keys with events. `events` can be longer, because an object that was
@@ -50,16 +45,14 @@ enum Content<K> {
     },
 }
 
-/// Coalesced events that a slow handler has taken from the backlog that slow handlers share.
+/// Coalesced events that a slow handler has taken.
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
-    /// The number of [`Event::Resynced`] in `events`.
     pub(super) resyncs: usize,
     /// The number of events that were merged into earlier events, without those that the handler's
     /// earlier takes have counted.
     pub(super) merged: u64,
-    /// Whether nothing is left for this handler in the section. A section is the part of the
-    /// backlog that has the coalesced events of consecutive batches.
+    /// Whether nothing is left for this handler in the section.
     pub(super) is_whole: bool,
 }
 
@@ -68,9 +61,8 @@ impl<K> Sections<K> {
         Self { sections: VecDeque::new(), keeps_old }
     }
 
-    /// Merges the events of a batch into the last section, which has the coalesced events of
-    /// earlier batches. Puts the events into a new section instead if `starts_section` is `true`,
-    /// if there is no section, or if the last section is sealed, because handlers share its events.
+    /// Merges a batch into the last section. Begins a new section instead if `starts_section` is
+    /// `true`, or if the last section is sealed or missing.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -88,9 +80,8 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Seals the section (the merged events of consecutive batches) whose first batch is `start`,
-    /// if it exists. Later events then go to a new section, and a handler that [takes](Self::take)
-    /// the sealed events leaves them in place for other handlers.
+    /// Seals the section whose first batch is `start`, if it exists: later events go to a new
+    /// section, and [`take`](Self::take) leaves the sealed events in place for other handlers.
     pub(super) fn seal(&mut self, start: Sequence) {
         if let Some(at) = self.find(start) {
             self.sections[at].seal(self.keeps_old);
@@ -98,12 +89,11 @@ impl<K> Sections<K> {
     }
 
     /// Takes a handler's next events from the section whose first batch is `start`; `None` if there
-    /// is no such section. A section has the merged events of consecutive batches.
+    /// is no such section.
     ///
     /// If several handlers need the section, the caller must [seal](Self::seal) it first. From a
-    /// sealed section, the handler takes all events, whatever `limit` is; they also stay there for
-    /// the other handlers. From an open section, the handler takes at most about [`MAX_TAKEN`]
-    /// events, or `limit` events if that is less; the rest stays in the section.
+    /// sealed section, the handler takes all events. From an open section, the handler takes at
+    /// most about [`MAX_TAKEN`] events, or `limit` events if that is less.
     pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
@@ -129,24 +119,21 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Given the first batch of a section, `start`, returns the first batch of the next section;
-    /// `None` if there is no next section. A section has the merged events of consecutive batches.
+    /// Returns the first batch of the section after the section that begins with `start`.
     pub(super) fn after(&self, start: Sequence) -> Option<Sequence> {
         let next = self.sections.partition_point(|section| section.start <= start);
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Returns two numbers for the sections whose first batch is in the range `from..to`: how many
-    /// events these sections have, and how many other events were merged into these events. A
-    /// section has the merged events of consecutive batches.
+    /// Returns the number of events in the sections whose first batch is in the range `from..to`,
+    /// and the number of other events that were merged into them.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
     }
 
-    /// Removes the sections (the merged events of consecutive batches) whose first batch is before
-    /// `first_needed`, and moves their events to `garbage`. The caller must ensure that no handler
-    /// needs these events.
+    /// Moves the sections whose first batch is before `first_needed` to `garbage`. The caller must
+    /// ensure that no handler needs their events.
     pub(super) fn trim(&mut self, first_needed: Sequence, garbage: &mut Garbage<K>) {
         while self.sections.front().is_some_and(|section| section.start < first_needed) {
             let unused = self.sections.pop_front();
@@ -154,15 +141,13 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the sequence number of the first batch of each section. A section has the merged
-    /// events of consecutive batches.
+    /// Returns the first batch of each section.
     pub(super) fn starts(&self) -> impl Iterator<Item = Sequence> {
         self.sections.iter().map(|section| section.start)
     }
 
-    /// Merges neighbouring sections. A section has the merged events of consecutive batches. If the
-    /// first batch of a section is in `starts`, its events are merged into the section before it.
-    /// Events that the merge replaces are moved to `garbage`.
+    /// Merges each section whose first batch is in `starts` into the section before it. Events that
+    /// the merge replaces are moved to `garbage`.
     pub(super) fn join(&mut self, starts: &[Sequence], garbage: &mut Garbage<K>) {
         let mut at = 1;
         while let Some(start) = self.sections.get(at).map(|section| section.start) {
@@ -202,8 +187,8 @@ impl<K> Section<K> {
         }
     }
 
-    /// Merges the next batch, which has `len` changes, into this section. If the section is sealed,
-    /// because handlers share its events, the section first gets its own copy of these events.
+    /// Merges the next batch, which has `len` changes, into this section. A sealed section first
+    /// gets its own copy of its events, because handlers share them.
     fn merge(&mut self, batch: &EventBatch<K>, len: usize, keeps_old: bool, garbage: &mut Garbage<K>) {
         let before = self.len();
         if let Content::Sealed { events, .. } = &self.content {

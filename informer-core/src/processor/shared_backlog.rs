@@ -2,9 +2,9 @@
 //! these handlers.
 //!
 //! Publishing only appends the batch, once for all slow handlers. Later, when the publisher has
-//! released the store's locks, it merges the batch into the coalesced events, `sections`. If
-//! another thread has locked `sections` at that moment, the publisher does not wait: that thread
-//! merges the batch after it has released the lock.
+//! released the store's locks, it merges the batch into `sections`: a section has the coalesced
+//! events of consecutive batches. If another thread has locked `sections` at that moment, the
+//! publisher does not wait: that thread merges the batch after it has released the lock.
 //!
 //! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
 //! locks is held.
@@ -31,8 +31,7 @@ pub(super) struct Backlogs<K> {
 }
 
 /// The waiting events of slow handlers: batches that have not been coalesced yet, and the coalesced
-/// events of earlier batches. Handlers whose updates
-/// [drop old objects](crate::HandlerOptions::coalesce_drops_old) have a separate backlog.
+/// events of earlier batches.
 pub(super) struct SharedBacklog<K> {
     staged: Mutex<Staged<K>>,
     sections: Mutex<Sections<K>>,
@@ -40,15 +39,13 @@ pub(super) struct SharedBacklog<K> {
 
 /// One slow handler's part of the shared backlog: the batches that this handler has not taken.
 pub(super) struct SharedPart {
-    /// The sequence number of the first batch that the handler has not taken. Once this batch is
-    /// coalesced, a section (the merged events of consecutive batches) begins with it. The batches
-    /// of a section count as taken when the handler has taken all events of the section.
+    /// The sequence number of the first batch whose events the handler has not taken completely.
+    /// Once this batch is coalesced, a section begins with it.
     from: Sequence,
     /// One more than the sequence number of the last batch that was published for the handler.
     to: Sequence,
     /// One more than the sequence number of the last batch whose resyncs were due for this handler.
-    /// While `from` is less than this number, the handler receives the resyncs that it takes.
-    /// Later, it skips them, because they were due only for other handlers.
+    /// The handler skips the resyncs of later batches.
     // The merged events of several batches are taken together, so the handler can also receive
     // resyncs that were due only for other handlers.
     resyncs_end: Sequence,
@@ -61,21 +58,18 @@ impl SharedPart {
     }
 }
 
-/// The batches that have not been coalesced yet. Also the number of the first batch that each slow
-/// handler has not taken.
+/// The batches that have not been coalesced yet, and the first batch that each slow handler has not
+/// taken.
 struct Staged<K> {
     /// The sequence number of the batch that is being published, or of the next batch if none is
     /// being published.
     next: Sequence,
-    /// Whether the batch that is being published, which has the number `next`, has been added to
-    /// `batches`.
+    /// Whether the batch with the number `next` is being published, and already in `batches`.
     has_next: bool,
-    /// The batches that have not been coalesced yet.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
     /// For each batch, the number of handlers whose untaken batches begin with it.
     readers: BTreeMap<Sequence, usize>,
-    /// Whether [`SharedBacklog::tidy`] must run, to remove coalesced events that no handler needs,
-    /// or to merge coalesced events further.
+    /// Whether [`SharedBacklog::tidy`] must run.
     is_untidy: bool,
 }
 
@@ -88,15 +82,15 @@ impl<K> Staged<K> {
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the sequence number of the oldest batch that a handler has not taken; `next` if
-    /// there is no such batch. The batches before the result can be removed.
+    /// Returns the sequence number of the oldest batch that a handler can need. The batches before
+    /// it can be removed.
     fn first_needed(&self) -> Sequence {
         // The batch `next` is kept: see `is_boundary`.
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns whether two conditions hold: exactly one handler can need the batch `start`, and
-    /// this handler needs no earlier batch.
+    /// Returns whether exactly one handler can need the batch `start`, and this handler needs no
+    /// earlier batch.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
@@ -109,8 +103,7 @@ impl<K> Staged<K> {
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
     }
 
-    /// Returns whether [`SharedBacklog::coalesce`] has batches to process, or
-    /// [`SharedBacklog::tidy`] must run.
+    /// Returns whether [`SharedBacklog::coalesce`] has work to do.
     fn needs_work(&self) -> bool {
         self.is_untidy || !self.batches.is_empty()
     }
@@ -190,9 +183,9 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Records in `untaken` that a slow handler needs the batch that is being published and, if
-    /// `wants_resyncs` is `true`, the resyncs of the batch. Creates `untaken` if it is `None`. Also
-    /// adds the batch to the backlog, unless it has already been added for another handler.
+    /// Records in `untaken` that a slow handler needs the batch that is being published, with its
+    /// resyncs if `wants_resyncs` is `true`. Adds the batch to the backlog, unless another handler
+    /// has done so.
     pub(super) fn push(&self, batch: &SharedBatch<K>, untaken: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
@@ -208,7 +201,7 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Ends the publication of a batch, after [`push`](Self::push) was called for each slow handler
-    /// that needs the batch. The next `push` then adds a new batch.
+    /// that needs the batch.
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
         if std::mem::take(&mut staged.has_next) {
@@ -221,8 +214,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Locks the merged events of this backlog, and calls `f` with them. Then also merges the
-    /// batches that other threads have added while the lock was held.
+    /// Calls `f` with the locked sections. Then merges the batches that other threads have
+    /// published meanwhile.
     pub(super) fn with_sections<R>(
         &self,
         garbage: &mut Garbage<K>,
@@ -237,9 +230,8 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section (the merged events of consecutive batches) whose first batch is `from`,
-    /// unless only one handler can need this section. Later events then go to a new section, and a
-    /// handler that takes the sealed events leaves them in place for the other handlers.
+    /// Seals the section that begins with the batch `from`, unless only one handler can need it.
+    /// The events of a sealed section do not change, so that several handlers can take them.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.
@@ -248,13 +240,11 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Takes the next events of a handler from `sections`, the coalesced events of this backlog.
-    /// Removes the taken batches from `untaken`, which becomes `None` if the handler has taken all
-    /// batches. Returns the events, and whether the handler wants the resyncs among them. If not,
-    /// the caller must skip the resyncs.
+    /// Takes a handler's next events from `sections`, and removes the taken batches from `untaken`.
+    /// Returns the events, and whether the handler wants the resyncs among them. If not, the caller
+    /// must skip the resyncs.
     ///
-    /// Returns `None` if `untaken` is `None`, or if [`coalesce`](Self::coalesce) has not added the
-    /// first batch of `untaken` to `sections` yet.
+    /// Returns `None` if `untaken` is `None`, or if its first batch has not been coalesced yet.
     ///
     /// The caller must call [`seal`](Self::seal) first and, if [`TakenEvents::is_whole`] is `true`,
     /// [`tidy`](Self::tidy) afterwards.
@@ -273,8 +263,8 @@ impl<K> SharedBacklog<K> {
         Some((taken, wants_resyncs))
     }
 
-    /// Returns two numbers for `untaken`, the batches that a handler has not taken: how many events
-    /// these batches have now, and how many other events were merged into these events.
+    /// Returns the number of events in `untaken`, and the number of other events that were merged
+    /// into them.
     pub(super) fn count(&self, sections: &Sections<K>, untaken: &SharedPart) -> (usize, u64) {
         let (events, merged) = sections.count(untaken.from, untaken.to);
         let staged = self.staged.lock();
@@ -282,8 +272,8 @@ impl<K> SharedBacklog<K> {
         (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
     }
 
-    /// Records that a handler has been removed and no longer needs the batches `untaken`. Then
-    /// calls [`settle`](Self::settle), which removes the events that no other handler needs.
+    /// Called when a handler is removed, with its `untaken` batches. Removes the events of these
+    /// batches that no other handler needs.
     pub(super) fn remove(&self, untaken: &SharedPart, garbage: &mut Garbage<K>) {
         {
             let mut staged = self.staged.lock();
@@ -305,9 +295,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Merges the published batches that are not in `sections` yet into `sections`, in order, and
-    /// then calls [`tidy`](Self::tidy). Does nothing if there are no such batches and `tidy` need
-    /// not run.
+    /// Merges the published batches into `sections`, in order, and then calls [`tidy`](Self::tidy).
+    /// Does nothing if neither is necessary.
     pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         if !self.staged.lock().needs_work() {
             return;
@@ -324,9 +313,8 @@ impl<K> SharedBacklog<K> {
         self.tidy(sections, garbage);
     }
 
-    /// Removes the sections that no handler needs. A section has the merged events of consecutive
-    /// batches. Then merges neighboring sections, unless a handler can need the later section but
-    /// not the earlier one.
+    /// Removes the sections that no handler needs. Then merges neighboring sections, unless a
+    /// handler can need the later section but not the earlier one.
     pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         let (first, unneeded) = {
             let mut staged = self.staged.lock();

@@ -1,30 +1,24 @@
 //! [`Stopwatch`]: measures the duration of calls without reading the clock after each call.
 //!
 //! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While
-//! calls are quick, the clock is read once per group of calls. After a slow group, the next call is
-//! measured alone. If a group contains one slow call, the result is accurate enough, because the
-//! quick calls add little. If several calls of a group are slow, their sum is reported as the
-//! duration of one call.
+//! calls are quick, the clock is read once per group of calls. If several calls of a group are
+//! slow, their sum is reported as the duration of one call.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum number of consecutive calls to a handler in one group. Only the total duration of a
-/// group is measured.
+/// The maximum number of calls in one group.
 const MAX_GROUP: u32 = 16;
 
-/// If a call of the handler takes at most this time on average, the next measurement can cover more
-/// calls.
+/// The maximum average duration of quick calls.
 const QUICK: Duration = Duration::from_micros(1);
 
-/// Measures the duration of the calls of one handler.
 pub(super) struct Stopwatch {
     began: Instant,
-    /// The number of consecutive calls to the handler after which the current group ends. Only the
-    /// total duration of a group is measured.
+    /// The number of calls after which the current group ends.
     group_size: u32,
-    /// The number of calls of the handler that have ended since the current measurement began.
+    /// The number of calls of the current group that have ended.
     calls: u32,
 }
 
@@ -33,23 +27,21 @@ impl Stopwatch {
         Self { began: Instant::now(), group_size: 1, calls: 0 }
     }
 
-    /// Starts a new measurement now, so that the time since the end of the handler's last call is
-    /// not measured.
+    /// Starts a new measurement, so that the time since the last call is not measured.
     pub(super) fn restart(&mut self) {
         self.began = Instant::now();
         self.calls = 0;
     }
 
-    /// Records that one call of the handler has ended and the next call begins. Calls are measured
-    /// in groups of at most [`MAX_GROUP`] calls. If this call completes its group, returns the
-    /// total duration of the group.
+    /// Records that a call has ended and the next call begins. Returns the total duration of the
+    /// group if it is complete.
     pub(super) fn lap(&mut self) -> Option<Duration> {
         self.calls += 1;
         (self.calls >= self.group_size).then(|| self.end_group())
     }
 
-    /// Ends the current group of consecutive calls early. Returns the total duration of the calls
-    /// of the group; `None` if the group has no calls.
+    /// Ends the current group early. Returns the total duration of its calls; `None` if it has no
+    /// calls.
     pub(super) fn finish(&mut self) -> Option<Duration> {
         (self.calls > 0).then(|| self.end_group())
     }

@@ -1,8 +1,7 @@
-//! [`EventStream`]: the events of an informer as a stream.
+//! [`EventStream`]: the events of an informer as a stream. A stream has no task of its own.
 //!
 //! The closest counterpart in client-go is `NewIndexerInformerWatcher` of tools/watch, whose buffer
-//! is unbounded. A stream has no task of its own. While it is not polled, events wait; by default,
-//! many waiting events are coalesced per key.
+//! is unbounded.
 
 use std::fmt;
 use std::marker::PhantomData;

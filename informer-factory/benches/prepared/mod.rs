@@ -23,9 +23,8 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The number of pods, each with its own key.
+/// The number of pods.
 pub(crate) const KEYS: u64 = 10_000;
-/// The number of nodes. Each node has fifty pods.
 const NODES: u64 = 200;
 /// The distance between the keys of consecutive updates. It is coprime to the number of keys, so
 /// that the updates visit every key.
@@ -37,7 +36,6 @@ pub(crate) trait Sample: Resource + Send + Sync + 'static {
     fn node(&self) -> Option<String>;
 }
 
-/// A pod with few fields, as in the benchmarks of the store.
 impl Sample for Pod {
     fn sample(n: u64, version: u64) -> Self {
         let spec = PodSpec { node_name: Some(node_name(n)), ..PodSpec::default() };
@@ -174,7 +172,6 @@ struct Countdown {
     done: Notify,
 }
 
-/// Counts updates. Each handler has its own counter.
 struct Counter {
     remaining: Arc<AtomicUsize>,
     countdown: Arc<Countdown>,
@@ -206,9 +203,8 @@ pub(crate) struct Bench<K> {
 }
 
 impl<K: Sample> Bench<K> {
-    /// Starts an informer with an index by namespace and one by node, and with this number of
-    /// handlers that count updates. Calls `and_add`, which can add other handlers. Waits until the
-    /// counting handlers are synced.
+    /// Starts an informer with `handlers` handlers that count updates, and waits until these are
+    /// synced. `and_add` can add other handlers.
     pub(crate) fn start(
         handlers: usize,
         options: &HandlerOptions,

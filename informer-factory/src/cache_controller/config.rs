@@ -8,7 +8,6 @@ use informer_core::{DeltaFifo, ListerWatcher};
 use informer_reflector::{Ingest, ReflectorConfig};
 use kube::Resource;
 
-/// Decides at the end of each resync period whether to resync.
 pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 
 /// The settings of a [`CacheController`](super::CacheController), with the source of its objects.
@@ -27,7 +26,7 @@ pub struct CacheControllerConfig<K: 'static> {
 }
 
 impl<K: Resource + 'static> CacheControllerConfig<K> {
-    /// Returns the default settings: a new queue that cannot read a store of the program (see
+    /// Returns the default settings: a new queue without access to a store (see
     /// [`queue`](Self::queue)), no resyncs, and no retries of failed items.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
@@ -42,9 +41,9 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
     }
 
     /// Sets the queue. If the queue was created with access to the store in which the program keeps
-    /// the objects ([`DeltaFifo::with_known_objects`]), the controller can resync, and a list
-    /// queues the deletion of each stored object that it lacks. Default: a queue without access to
-    /// a store ([`DeltaFifo::new`]).
+    /// the objects ([`DeltaFifo::with_known_objects`]), the controller can resync. The controller
+    /// then also queues deletions of the stored objects that are missing from a list. Default: a
+    /// queue without access to a store ([`DeltaFifo::new`]).
     pub fn queue(mut self, queue: DeltaFifo<K>) -> Self {
         self.queue = queue;
         self

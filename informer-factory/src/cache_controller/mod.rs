@@ -59,7 +59,6 @@ impl<K: 'static> Drop for OwnQueue<K> {
     }
 }
 
-/// The period of resyncs, and the function that decides whether a resync is due.
 struct ResyncTimer {
     period: Duration,
     is_due: ShouldResync,
@@ -110,7 +109,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 
     /// Returns a controller that runs `source`, which must fill `queue`, and calls `process` with
-    /// all queued changes at once. Informers use this function.
+    /// all queued changes at once.
     pub(crate) fn over(
         queue: DeltaFifo<K>,
         source: SourceTask<K>,
@@ -222,9 +221,8 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 }
 
-/// Runs the source, which fills the queue, until `shutdown`. The source runs in a separate task (in
-/// client-go, a goroutine), so that it decodes changes while the controller processes earlier ones.
-/// Dropping this future aborts the task.
+/// Runs the source in a separate task (in client-go, a goroutine), so that it decodes changes while
+/// the controller processes earlier ones. Dropping this future aborts the task.
 async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
     task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());

@@ -10,16 +10,14 @@ type Whole<K> = Box<dyn FnMut(&mut Batch<K>) + Send>;
 
 /// A process function, for single keys or for batches.
 enum Work<K: 'static> {
-    /// A function that is called once for each key of a batch.
     Each(Each<K>),
-    /// A function that is called once with the whole batch, and requeues failed items itself.
+    /// The function receives the whole batch, and requeues failed items itself.
     Batch(Whole<K>),
 }
 
 /// A controller's process function, and the requeued keys: those for which the last call failed.
 pub(super) struct Process<K: 'static> {
     work: Work<K>,
-    /// Whether failed keys are requeued.
     retries: bool,
     failing: HashSet<ObjectKey>,
 }

@@ -31,10 +31,8 @@ pub struct FactoryBuilder {
     config: FactoryConfig,
 }
 
-/// Changes the parameters of an informer's lists and watches.
 pub(super) type TweakListOptions = Arc<dyn Fn(&mut ListTweaks) + Send + Sync>;
 
-/// Changes the metadata of each object before it is cached.
 pub(super) type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
@@ -71,9 +69,9 @@ impl FactoryBuilder {
     /// one watch per namespace, but one store, one set of indexes and one set of handlers for all
     /// namespaces; see
     /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces).
-    /// The set does not limit cluster-scoped resources. It also does not limit informers that are
-    /// requested through [`factory.in_namespace(...)`](SharedInformerFactory::in_namespace): they
-    /// can watch any namespace.
+    /// The set does not limit informers that are requested through
+    /// [`factory.in_namespace(...)`](SharedInformerFactory::in_namespace): they can watch any
+    /// namespace.
     ///
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -144,7 +142,8 @@ impl FactoryBuilder {
 
     /// Sets a function that changes the metadata of each object of every type before it is cached,
     /// for example to drop unused annotations. The function must not change name, namespace, UID or
-    /// resource version. If it does, or if it panics, the object is quarantined; see
+    /// resource version. If it does, or if it panics, the object is quarantined: the cached
+    /// version, if any, stays. See
     /// [`Reflector::transform`](informer_reflector::Reflector::transform). Default: none.
     ///
     /// Fields that this function removes have already been decoded. [Pruned](TypeOptions::prune)
@@ -157,8 +156,8 @@ impl FactoryBuilder {
 
     /// Sets the configuration of all reflectors: page size, backoff, timeouts, `on_failure`.
     /// [`configure`](Self::configure) changes the configuration for one type. Default:
-    /// [`ReflectorConfig::new`]. The factory replaces the state of the server that
-    /// [`ReflectorConfig::server`] sets: all its informers share the factory's own state.
+    /// [`ReflectorConfig::new`]. [`ReflectorConfig::server`] has no effect: all informers share
+    /// one [`SharedServer`](informer_reflector::SharedServer), which the factory creates.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -190,10 +189,11 @@ impl FactoryBuilder {
     /// 1.5 times this period after its last use. Default: never, as in client-go. Minimum: one
     /// second.
     ///
-    /// An informer is in use while it has a handler (detached or not) or an event stream, or while
-    /// the program holds a handle of the informer, of its store (`Indexer`, `Lister`) or of one of
-    /// its indexes. A stopped informer leaves the factory, and its store is freed. An informer
-    /// whose task has panicked stays in the factory until the next request for it, so that
+    /// An informer is in use while it has an event stream or a handler, even a
+    /// [detached](crate::HandlerRegistration::detach) one. It is also in use while the program
+    /// holds a handle of the informer, of its store (`Indexer`, `Lister`) or of one of its indexes.
+    /// A stopped informer leaves the factory, and its store is freed. An informer whose task has
+    /// panicked stays in the factory until the next request for it, so that
     /// [`health`](SharedInformerFactory::health) reports the panic.
     ///
     /// The next request creates a new informer, which lists everything again. In a factory with

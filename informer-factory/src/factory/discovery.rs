@@ -1,8 +1,7 @@
 //! [`Discovery`]: finds kind and scope of a resource by its name, and caches the server's response.
 //!
-//! client-go: `ForResource` of informers/generic.go supports only built-in resources. For other
-//! resources, client-go programs combine a `RESTMapper` (restmapper/discovery.go) with a dynamic
-//! factory; [`Discovery`] corresponds to the `RESTMapper`.
+//! client-go: `RESTMapper` of restmapper/discovery.go. `ForResource` of informers/generic.go
+//! supports only built-in resources.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +14,7 @@ use kube::core::discovery::{ApiResource, Scope};
 use thiserror::Error;
 use tokio::time::Instant;
 
-/// How long a discovery response is cached. If the cached response lacks the requested resource, a
-/// new request is sent at once.
+/// How long a discovery response is cached, unless it lacks the requested resource.
 const CACHE_TTL: Duration = Duration::from_secs(10 * 60);
 
 /// The requested resource cannot have an informer, or its discovery failed.
@@ -43,7 +41,7 @@ pub enum ForResourceError {
         /// The requested resource.
         resource: String,
         /// The plural name of the resource, if the requested name is its kind, its singular or its
-        /// short name, or the plural in another case.
+        /// short name, or differs from the plural only in upper and lower case.
         suggestion: Option<String>,
         /// The resources of the group version, without subresources.
         existing: Vec<String>,
@@ -90,7 +88,6 @@ struct Response {
 }
 
 impl Discovery {
-    /// Returns the kind of a resource, and whether the resource is namespaced.
     pub(super) async fn find(
         &self,
         client: &Client,
@@ -166,8 +163,6 @@ fn watchable(
     Ok((resource, scope))
 }
 
-/// Returns the error for an unknown resource. The error lists the served resources, without
-/// subresources.
 fn unknown(
     wanted: &GroupVersionResource,
     api_version: String,

@@ -48,7 +48,6 @@ impl SharedInformerFactory {
         self.dynamic().for_resource(resource).await
     }
 
-    /// Returns the informer of the resource that an [`ApiResource`] describes.
     fn described<K>(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<K>
     where
         K: Resource<DynamicType = ApiResource> + DeserializeOwned + Send + Sync + 'static,

@@ -16,9 +16,8 @@ use super::type_options::TypeOptions;
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
 impl SharedInformerFactory {
-    /// Returns the factory's informer of a resource, with the namespaces and selectors of
-    /// `self.scope`. If there is none, `make` creates it. `resource` is required if `K` can be an
-    /// object of any resource, as `DynamicObject` can.
+    /// Returns the informer of a resource in `self.scope`. If there is none, `make` creates it.
+    /// `resource` is required if `K` can be an object of any resource, as `DynamicObject` can.
     pub(super) fn shared<K>(
         &self,
         resource: Option<&ApiResource>,
@@ -54,8 +53,7 @@ impl SharedInformerFactory {
         informer.cast()
     }
 
-    /// Returns whether the factory's builder has set which fields are skipped when objects of the
-    /// type `K` are decoded.
+    /// Returns whether the factory's builder has set the pruned fields of the type `K`.
     pub(crate) fn prunes<K: 'static>(&self) -> bool {
         self.inner.config.by_type.get::<K>().is_some_and(|options| options.prune.is_some())
     }
@@ -131,12 +129,10 @@ impl SharedInformerFactory {
     }
 
     /// Removes the informer of a key if it has ended by itself, for example because its source
-    /// panicked. Each request for an informer calls this first, so that the request creates a new
-    /// informer in place of an ended one.
+    /// panicked.
     ///
-    /// An ended informer stays registered until the next request for it, or until the program
-    /// removes it with `stop`. Meanwhile, the factory reports it as stopped. A call that waits for
-    /// it to sync succeeds if it synced before it ended, and otherwise fails with the reason.
+    /// An ended informer stays registered until the next request for it, so that the factory
+    /// reports it as stopped.
     fn remove_if_ended(&self, key: &InformerKey) {
         // Informers that ended because the factory was shut down stay registered. The shutdown is
         // checked last, because it can end the informer between the two checks.
@@ -165,9 +161,8 @@ impl SharedInformerFactory {
     }
 
     /// Starts all informers that are not started; does nothing before the first `start` or after
-    /// the shutdown. Called only if the factory stops idle informers. If the program then requests
-    /// an informer that was stopped, the factory creates a new one. The program cannot see that
-    /// this informer is new, so it does not call `start` again.
+    /// the shutdown. A factory that stops idle informers calls this method for each new informer,
+    /// because the program cannot see that the informer is new and must be started.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };

@@ -9,9 +9,7 @@ use super::SharedInformerFactory;
 use super::scope::NamespaceScope;
 use crate::{NamespaceError, SharedIndexInformer};
 
-/// The current namespaces of a factory that was built with
-/// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces). No other lock is taken while
-/// the lock of this set is held.
+/// The current namespaces of a factory. No other lock is taken while the lock of this set is held.
 #[derive(Debug, Default)]
 pub(super) struct WatchedNamespaces(Mutex<BTreeSet<String>>);
 
@@ -119,8 +117,7 @@ impl SharedInformerFactory {
 
 /// Adds the namespace `name` to an informer if the factory has this namespace; otherwise removes
 /// `name` from the informer. Does this again if another thread has meanwhile added `name` to the
-/// factory or removed it. Returns the [`Completion`] of the informer's last `add_namespace` or
-/// `remove_namespace`.
+/// factory or removed it.
 ///
 /// Applies only one namespace: if two threads applied the whole set, each could remove the
 /// namespace that the other has added.

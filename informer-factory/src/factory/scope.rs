@@ -1,6 +1,4 @@
-//! The scope of informers. For typed objects, the type determines whether they are namespaced
-//! ([`InformerScope`]); the factory's handle sets namespace and selectors, as in
-//! `factory.in_namespace("shop").with_labels("app=web")`.
+//! The scope of informers: the namespaces, labels and fields of their objects.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 
@@ -62,12 +60,10 @@ pub(super) struct Scope {
     /// The label selector of the informer; `None` for the selector that
     /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
     pub(super) labels: Option<String>,
-    /// The field selector of the informer; `None` for the selector that
-    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
+    /// The field selector of the informer; `None` as for `labels`.
     pub(super) fields: Option<String>,
 }
 
-/// The namespaces of a [`Scope`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) enum NamespaceScope {
     #[default]
@@ -87,8 +83,7 @@ impl NamespaceScope {
 }
 
 impl Scope {
-    /// Returns this scope without changes for a namespaced resource, and without its namespaces for
-    /// a cluster-scoped resource.
+    /// Returns this scope, without its namespaces if the resource is cluster-scoped.
     pub(super) fn for_resource(&self, is_namespaced: bool) -> Self {
         let namespace = if is_namespaced { self.namespace.clone() } else { NamespaceScope::All };
         Self { namespace, ..self.clone() }

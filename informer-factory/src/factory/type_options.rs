@@ -129,14 +129,12 @@ impl<K> fmt::Debug for TypeOptions<K> {
 }
 
 impl<K> TypeOptions<K> {
-    /// Changes the type parameter. All settings stay the same.
     fn cast<T>(self) -> TypeOptions<T> {
         let Self { name, resync_period, reflector, prune, ingest, _type } = self;
         TypeOptions { name, resync_period, reflector, prune, ingest, _type: PhantomData }
     }
 }
 
-/// The settings of each object type.
 #[derive(Default)]
 pub(super) struct OptionsByType(HashMap<TypeId, TypeOptions<AnyObject>>);
 

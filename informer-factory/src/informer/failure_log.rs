@@ -1,8 +1,5 @@
 //! [`FailureLog`]: logs the failures of index functions, with at most one log line per index and
 //! minute.
-//!
-//! [`Indexer::index_failures`](informer_store::Indexer::index_failures) returns all current
-//! failures, with their errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +10,6 @@ use tokio::time::Instant;
 /// The minimum time between two log lines about the same index.
 const MIN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Counts the failures of one informer's index functions, and logs them.
 pub(super) struct FailureLog {
     resource: String,
     indexes: BTreeMap<String, Unreported>,
@@ -23,15 +19,14 @@ pub(super) struct FailureLog {
 #[derive(Default)]
 struct Unreported {
     count: usize,
-    /// The first failure since the last log line, as an example for the next log line; `None` if
-    /// there has been no failure since then.
+    /// The first failure since the last log line.
     example: Option<IndexFailure>,
     last_summary: Option<Instant>,
 }
 
 impl Unreported {
-    /// Returns the number of unlogged failures and one of them, and resets the number. Returns
-    /// `None` if there are no failures, or if the last log line is less than [`MIN_INTERVAL`] old.
+    /// Returns the number of unlogged failures and one of them, and resets the number. `None` if
+    /// the last log line is less than [`MIN_INTERVAL`] old.
     fn take(&mut self, now: Instant) -> Option<(usize, IndexFailure)> {
         if self.last_summary.is_some_and(|last| now < last + MIN_INTERVAL) {
             return None;
@@ -47,9 +42,8 @@ impl FailureLog {
         Self { resource: resource.to_owned(), indexes: BTreeMap::new() }
     }
 
-    /// Counts new failures. Then logs one line about each index that has unlogged failures, unless
-    /// its last log line is less than [`MIN_INTERVAL`] old. Call this method after each batch, even
-    /// if nothing failed, so that earlier failures are logged.
+    /// Counts new failures, and logs at most one line per index and [`MIN_INTERVAL`]. Call this
+    /// method after each batch, even if nothing failed, so that earlier failures are logged.
     pub(super) fn report(&mut self, new: &[IndexFailure]) {
         if new.is_empty() && self.indexes.is_empty() {
             return;

@@ -28,9 +28,6 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.handlers()
     }
 
-    /// Returns the numbers of processed batches and of their changed or resynced objects, and the
-    /// time at which a batch last set the watermark: the resource version up to which the store has
-    /// all changes.
     pub(crate) fn progress(&self) -> &Progress {
         &self.shared.progress
     }

@@ -40,13 +40,13 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// Sets the resync period of handlers that do not set their own. Default: no resync.
+    /// Sets the resync period of handlers that do not set their own. Default: the period that the
+    /// type's `#[derive(Informer)]` sets; otherwise, no resync.
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self
     }
 
-    /// Sets the resync period, unless it has been set before.
     pub(crate) fn resync_period_unless_set(mut self, period: Duration) -> Self {
         self.resync_period.get_or_insert(period);
         self
@@ -95,7 +95,6 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Changes the type parameter. All settings stay the same.
     pub(crate) fn cast<T>(self) -> InformerOptions<T> {
         let Self { resync_period, verify_period, reflector, ingest, _type } = self;
         InformerOptions { resync_period, verify_period, reflector, ingest, _type: PhantomData }

@@ -17,27 +17,23 @@ use super::failure_log::FailureLog;
 use super::progress::Progress;
 use crate::source::Source;
 
-/// Turns batches of deltas into changes of the store and events for handlers.
 pub(super) struct Pipeline {
     pub(super) index_failures: FailureLog,
     pub(super) writer: StoreWriter<AnyObject>,
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) processor: SharedProcessor<AnyObject>,
     pub(super) source: Arc<Source<AnyObject>>,
-    /// Sends the store's watermark, the resource version that the store has reached. A change wakes
-    /// callers that wait for a resource version.
+    /// Sends the store's watermark. A change wakes callers that wait for a resource version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
     pub(super) progress: Arc<Progress>,
 }
 
-/// The changes of the store and the events for handlers that result from one batch.
 struct Outcome {
     changes: Vec<Change<AnyObject>>,
     events: Vec<Event<AnyObject>>,
 }
 
 impl Pipeline {
-    /// Applies a batch to the store and publishes its events.
     pub(super) fn process(&mut self, batch: &Batch<AnyObject>) {
         let count = batch.items().len();
         // This function is not async, so it can enter the span. A disabled span costs one atomic
@@ -89,9 +85,8 @@ impl Pipeline {
 }
 
 impl Outcome {
-    /// Applies the deltas of one key to `stored`, the object that the store has under this key
-    /// (`None` if it has none). Adds the resulting events to `events`, and the change of the store,
-    /// if any, to `changes`.
+    /// Adds the events and the change of the store that result from the deltas of one key. `stored`
+    /// is the object that the store has under this key.
     fn add(&mut self, pending: &Pending<AnyObject>, stored: Option<&Cached<AnyObject>>) {
         let mut current = stored.cloned();
         for delta in &pending.deltas {
@@ -124,9 +119,8 @@ impl Outcome {
         }
     }
 
-    /// Replaces the object `current` by `object`, and adds the events for this to `events`. If both
-    /// have the same version, `current` stays and the event is a resync. Returns the object that is
-    /// current now.
+    /// Replaces the object `current` by `object`, adds the resulting events, and returns the new
+    /// current object. If both have the same version, `current` stays and the event is a resync.
     fn put(
         &mut self,
         current: Option<Cached<AnyObject>>,

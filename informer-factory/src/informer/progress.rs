@@ -1,8 +1,7 @@
 //! [`Progress`]: counts an informer's batches and their changed or resynced objects, and records
-//! when a batch last set the watermark: the resource version up to which the store has all changes.
+//! when a batch last set the watermark.
 //!
-//! Only the informer's task writes these values. A batch costs at most three relaxed atomic
-//! operations and one reading of the clock.
+//! Only the informer's task writes these values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,8 +19,6 @@ pub struct BatchCounts {
     pub items: u64,
 }
 
-/// The counters that [`BatchCounts`] reports, and the time at which a batch last set the watermark:
-/// the resource version up to which the store has all changes.
 pub(crate) struct Progress {
     created: Instant,
     batches: AtomicU64,
@@ -37,8 +34,8 @@ impl Progress {
         Self { created: Instant::now(), batches, items, watermark_reached: AtomicU64::new(u64::MAX) }
     }
 
-    /// Counts a batch with `items` objects. If the batch has set the watermark, the resource
-    /// version up to which the store has all changes, this method records the current time.
+    /// Counts a batch with `items` objects. If the batch has set the watermark, records the current
+    /// time.
     pub(super) fn record(&self, items: usize, sets_watermark: bool) {
         if items > 0 {
             self.batches.fetch_add(1, Ordering::Relaxed);
@@ -54,9 +51,8 @@ impl Progress {
         BatchCounts { batches: batches.load(Ordering::Relaxed), items: items.load(Ordering::Relaxed) }
     }
 
-    /// Returns the time since the last batch that had a
-    /// [watermark](informer_core::Batch::watermark): a resource version up to which the store then
-    /// had all changes. `None` if there was no such batch.
+    /// Returns the time since a batch last set the watermark, the resource version that the store
+    /// has reached.
     pub(crate) fn watermark_age(&self) -> Option<Duration> {
         let reached = self.watermark_reached.load(Ordering::Relaxed);
         let reached = Some(reached).filter(|reached| *reached != u64::MAX)?;

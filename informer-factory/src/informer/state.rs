@@ -28,8 +28,8 @@ pub enum StopCause {
     Panicked,
 }
 
-/// Publishes the state of an informer. The informer's task owns this value. Dropping the value
-/// publishes that the task has ended, whether by shutdown, drop or panic.
+/// Publishes the state of an informer. Dropping this value publishes that the informer's task has
+/// ended.
 #[derive(Debug)]
 pub(super) struct StateKeeper(watch::Sender<InformerState>);
 

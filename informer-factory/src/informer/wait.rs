@@ -84,11 +84,11 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// method returns `NotCovered`.
     ///
     /// If the write moves the object out of the selector, this method waits until the store has
-    /// removed the object; later calls return `NotCovered`. After `NotCovered`, the store can have
-    /// the object for a short time, if the event of an earlier version that matched the selector
-    /// was still pending. Of field selectors, only `metadata.name` and `metadata.namespace` are
-    /// evaluated. If a selector of another field excludes the object, the method returns `Reached`
-    /// after a later bookmark or event, or `TimedOut`.
+    /// removed the object; later calls return `NotCovered`. After `NotCovered`, a pending event of
+    /// an earlier version, which matched the selector, can still add the object to the store for a
+    /// short time. Of field selectors, only `metadata.name` and `metadata.namespace` are evaluated.
+    /// If a selector of another field excludes the object, the method returns `Reached` after a
+    /// later bookmark or event, or `TimedOut`.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -123,9 +123,8 @@ impl Shared {
         }
     }
 
-    /// Reads the metadata of an object from the server. The outer `Err` is a failed request. The
-    /// inner `Err` means that the object does not exist at this resource version. Returns `None` if
-    /// the informer's source can't read single objects, or the object's namespace is not watched.
+    /// Reads the metadata of an object from the server; see
+    /// [`writes::read`](crate::__private::writes::read).
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -157,8 +156,7 @@ impl Shared {
         })
     }
 
-    /// Returns which event, if any, the informer receives because of a write. `written` is the
-    /// object's metadata after the write, or before a deletion.
+    /// See [`writes::visibility_of`](crate::__private::writes::visibility_of).
     pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
@@ -175,8 +173,8 @@ impl Shared {
         }
     }
 
-    /// Returns a function that returns whether this object is missing from the store. An object
-    /// with the same name and another UID counts as another object.
+    /// Returns a function that returns whether this object is missing from the store; see
+    /// [`writes::absence_check`](crate::__private::writes::absence_check).
     pub(crate) fn absence_check(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));
@@ -186,9 +184,9 @@ impl Shared {
         }
     }
 
-    /// Returns a receiver of the watermark of the object's namespace, or of the whole store if
-    /// the informer has one watch for all its objects. The watermark changes after the store has
-    /// changed. The channel is closed when the informer stops or the object's namespace is removed.
+    /// Returns a receiver of the watermark of the object's namespace, or of the whole store. The
+    /// watermark changes after the store has changed. The channel is closed when the informer stops
+    /// or the object's namespace is removed.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.source.as_ref() else {
             return self.watermark.clone();
@@ -198,8 +196,6 @@ impl Shared {
     }
 }
 
-/// Waits until `watermark`, the resource version that the store has reached, satisfies
-/// `has_reached`, at most for `timeout`.
 async fn wait(
     mut watermark: watch::Receiver<ResourceVersion>,
     has_reached: impl Fn(&ResourceVersion) -> bool,
@@ -212,8 +208,8 @@ async fn wait(
     }
 }
 
-/// Waits until the resource version that the store has reached for a namespace satisfies
-/// `has_reached`, or the informer no longer watches the namespace, at most for `timeout`.
+/// Waits for the watermark of a namespace. Returns [`WaitOutcome::NotCovered`] if the informer does
+/// not watch the namespace, or stops watching it.
 async fn wait_in(
     namespaces: &Namespaces<AnyObject>,
     namespace: &str,

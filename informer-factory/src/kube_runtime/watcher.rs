@@ -44,9 +44,8 @@ pub fn watcher_events<K: Clone + Send + Sync + 'static>(
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct WatcherEvents<K> {
     events: EventStream<K>,
-    /// Converted events that the reader of the stream has not received yet.
     ready: VecDeque<watcher::Event<K>>,
-    /// Objects of the initial list that were deleted before `InitDone`; `None` after `InitDone`.
+    /// Objects of the initial list that left the store before `InitDone`; `None` after `InitDone`.
     early_deletions: Option<BTreeMap<ObjectKey, Cached<K>>>,
 }
 

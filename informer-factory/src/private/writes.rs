@@ -35,8 +35,9 @@ pub fn watermark_for<K>(
 }
 
 /// Reads the metadata of an object from the server. The outer `Err` is a failed request. The inner
-/// `Err` means that the object does not exist at this resource version. Returns `None` if the
-/// informer's source cannot read single objects, or the object's namespace is not watched.
+/// `Err` means that the object does not exist, and contains the resource version of the response.
+/// Returns `None` if the informer's source cannot read single objects, or the object's namespace is
+/// not watched.
 #[must_use]
 pub fn read<K>(
     informer: &SharedIndexInformer<K>,

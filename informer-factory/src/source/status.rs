@@ -28,24 +28,21 @@ enum Inner {
     Namespaces(NamespacesStatus),
 }
 
-/// The status of an informer that has one reflector for each namespace. Each clone has its own
-/// record of the changes that [`health_changed`](NamespacesStatus::health_changed) has returned.
+/// The status of an informer with one reflector per namespace. Each clone has its own record of the
+/// changes that [`health_changed`](NamespacesStatus::health_changed) has returned.
 #[derive(Clone)]
 struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces that were watched when `members` was last read, with their status.
+    /// The namespaces when `members` was last read.
     /// [`health_changed`](NamespacesStatus::health_changed) waits for changes of their health.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }
 
-/// The current namespaces of an informer that has one reflector for each namespace, with their
-/// status.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
     pub(super) by_namespace: BTreeMap<Arc<str>, MemberStatus>,
-    /// Whether the informer has ended.
     pub(super) has_ended: bool,
 }
 
@@ -153,8 +150,8 @@ impl SourceStatus {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
     }
 
-    /// Returns the number of object versions that have been quarantined so far, because they could
-    /// not be decoded or transformed, in the namespaces that are watched now.
+    /// Returns the number of object versions that have been quarantined so far, in the namespaces
+    /// that are watched now.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()
@@ -187,8 +184,7 @@ impl SourceStatus {
         format!("{} ({})", view.description, reasons.join(", "))
     }
 
-    /// Returns each namespace that has not been listed, with the reason; empty if the informer has
-    /// one watch for all its objects.
+    /// Returns each namespace that has not been listed, with the reason.
     pub(crate) fn unlisted(&self) -> Vec<String> {
         let Inner::Namespaces(view) = &self.inner else { return Vec::new() };
         let members = view.members.borrow();
@@ -198,8 +194,6 @@ impl SourceStatus {
             .collect()
     }
 
-    /// Returns the description of the informer, with the reason why it has not listed this
-    /// namespace.
     pub(crate) fn waiting_for_namespace(&self, namespace: &str) -> String {
         let Inner::Namespaces(view) = &self.inner else { return self.waiting_for() };
         let members = view.members.borrow();

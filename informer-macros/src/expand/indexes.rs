@@ -101,9 +101,8 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     }
 }
 
-/// Generates a call of the user's function, and the conversion of the result to index values. The
-/// trait of the conversion is imported only after the call, so that it cannot change the meaning of
-/// the user's code.
+/// Generates a call of the user's function. The trait that converts the result is imported only
+/// after the call, so that it cannot change the meaning of the user's code.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     let (here, factory_path) = (hygienic_span(index), at(index.span, &model.factory_path));
     quote_spanned! {here=> {

@@ -14,8 +14,7 @@ use syn::DeriveInput;
 
 use crate::model::Model;
 
-/// Returns the generated code for an item. If the item has an error that kube's own derive reports,
-/// the code is empty.
+/// If the item has an error that kube's own derive reports, the code is empty.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Some(model) = Model::read(input)? else { return Ok(TokenStream::new()) };
     let parts = [

@@ -19,12 +19,11 @@ use super::query::Query;
 use super::search::search;
 use super::view::View;
 
-/// The number of objects on a page of search results if the request has no `limit`. [`MAX_LIMIT`]
-/// is the maximum.
+/// The number of objects on a page of search results if the request has no `limit`.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 500;
 
-/// The files of the inspector's web page: the name, the content type and the text of each.
+/// The files of the inspector's web page: name, content type and text.
 const FILES: [(&str, &str, &str); 8] = [
     ("", "text/html", include_str!("page/index.html")),
     ("style.css", "text/css", include_str!("page/style.css")),
@@ -98,7 +97,6 @@ async fn blocking(shown: Arc<Shown>, function: impl FnOnce(&Shown) -> Answer + S
     }
 }
 
-/// The query parameters in the URL of a request.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {

@@ -1,7 +1,4 @@
-//! [`Changes`]: the last changes of an informer's objects.
-//!
-//! The event handler [`Recorder`] stores references to the old and the new state of an object, and
-//! copies no object. The differences are computed when the page requests them.
+//! [`Changes`]: the last changes of an informer's objects, without copies of the objects.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,12 +11,10 @@ use tokio::time::Instant;
 /// state of an object in memory.
 const MAX_CHANGES: usize = 200;
 
-/// A change of an object.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) at: Instant,
-    /// `added`, `updated`, `deleted` or `released`. An object is released when it leaves the
-    /// informer's scope without being deleted.
+    /// `added`, `updated`, `deleted` or `released`.
     pub(super) kind: &'static str,
     pub(super) key: ObjectKey,
     pub(super) old: Option<Cached<AnyObject>>,

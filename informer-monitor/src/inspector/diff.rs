@@ -12,7 +12,7 @@ use super::mask::{MASKED, Remaining, hide};
 
 /// Maximum number of differences that are shown for one change of an object.
 const MAX_DIFFERENCES: usize = 100;
-/// Maximum number of characters that are shown of a value that differs; longer values are cut.
+/// Maximum number of characters that are shown of a value that differs.
 const MAX_TEXT: usize = 240;
 /// The paths of fields that are not compared, because they change with every write.
 const SKIPPED: [&str; 2] = ["metadata.managedFields", "metadata.resourceVersion"];
@@ -26,7 +26,6 @@ pub(super) struct Difference {
     pub(super) new: Option<String>,
 }
 
-/// Returns the differences between two states of an object, at most [`MAX_DIFFERENCES`].
 pub(super) fn diff(old: &Value, new: &Value, mask: &Remaining<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
     compare("", Some(old), Some(new), Some(mask), &mut found);

@@ -8,14 +8,13 @@ use serde_json::Value;
 
 use super::path::{Path, PathError, Segment, below};
 
-/// The text that replaces a masked value.
 pub(super) const MASKED: &str = "•••••";
 
 /// The annotation in which `kubectl apply` repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The paths of the fields whose values the inspector hides. In all objects, these are the paths
-/// that the program has added; in Secrets, also the data.
+/// The fields whose values the inspector hides: those that the program has added, the data of
+/// Secrets, and the annotation [`LAST_APPLIED`] if it repeats one of them.
 #[derive(Debug, Clone)]
 pub(super) struct Mask {
     paths: Vec<Path>,
@@ -64,7 +63,8 @@ impl Mask {
         Remaining(paths)
     }
 
-    /// Returns whether the annotation of `kubectl apply` contains a masked field, or is not JSON.
+    /// Returns whether the annotation of `kubectl apply` contains a field that the program has
+    /// added, or possibly contains one because it is not JSON.
     fn repeats_masked_field(&self, object: &Value) -> bool {
         if self.paths.is_empty() {
             return false;
@@ -76,7 +76,6 @@ impl Mask {
         })
     }
 
-    /// Returns whether the label with this name is masked.
     pub(super) fn hides_label(&self, label: &str) -> bool {
         let paths = Remaining(self.paths.iter().map(Path::segments).collect());
         let fields = ["metadata", "labels", label];

@@ -1,7 +1,5 @@
-//! [`Inspector`]: a web page that shows the informers of a program while they run.
-//!
-//! `serve.rs` decides who may read the page, `api.rs` has its requests, and `page` its files. Nothing
-//! here writes to the cluster or to an informer.
+//! [`Inspector`]: a web page that shows the informers of a program while they run. Nothing here
+//! writes to the cluster or to an informer.
 
 mod api;
 mod changes;
@@ -75,8 +73,7 @@ pub struct Inspector {
     shown: Shown,
 }
 
-/// What an inspector shows (a factory, views and controllers), and its settings, such as the mask and
-/// the token.
+/// What an inspector shows, and its settings.
 struct Shown {
     factory: SharedInformerFactory,
     views: Vec<View>,

@@ -17,23 +17,21 @@ use tokio::time::Instant;
 use super::Shown;
 use super::view::View;
 
-/// Maximum number of quarantined objects, which could not be decoded or transformed, in the JSON
-/// document of an informer. The document also has at most this many failures of index functions.
+/// Maximum number of quarantined objects, which can't be decoded or transformed, in the JSON
+/// document of an informer. Also the maximum number of failures of index functions.
 const MAX_QUARANTINED: usize = 200;
 /// Maximum number of last changes in the JSON document of an informer.
 const NEWEST_CHANGES: usize = 30;
 
-/// An informer of the factory.
 pub(super) struct Informer<'a> {
     /// The identifier of the informer in requests to the inspector, such as `pods (Pod)`.
     pub(super) id: String,
     pub(super) report: InformerReport,
-    /// Reads the objects of the informer; `None` if the page does not show its objects.
+    /// `None` if the page does not show the objects of the informer.
     pub(super) view: Option<&'a View>,
 }
 
 impl Shown {
-    /// Returns all informers of the factory, ordered by description.
     pub(super) fn informers(&self) -> Vec<Informer<'_>> {
         let mut seen = HashMap::<String, usize>::new();
         let reports = self.factory.informers().into_iter();
@@ -50,7 +48,6 @@ impl Shown {
         informers.collect()
     }
 
-    /// Returns the JSON document about all informers and controllers, which the page polls.
     pub(super) fn overview(&self) -> Value {
         let informers: Vec<_> = self.informers().iter().map(Informer::summary).collect();
         let controllers: Vec<_> = self.controllers.iter().map(controller).collect();
@@ -101,8 +98,7 @@ impl Informer<'_> {
         })
     }
 
-    /// Returns the JSON document for the page of this informer: its summary, and its recent lists,
-    /// failures, last changes and quarantined objects (which could not be decoded or transformed).
+    /// Returns the JSON document for the page of this informer.
     pub(super) fn details(&self) -> Value {
         let status = &self.report.status;
         let lists = status.recent_lists();

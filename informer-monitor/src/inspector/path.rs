@@ -10,7 +10,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// A parsed path of field names, such as `spec.containers.image`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
     segments: Vec<Segment>,
@@ -72,7 +71,6 @@ impl Path {
         Ok(Self { segments })
     }
 
-    /// Returns the path with these field names, from the outermost field to the innermost.
     pub(super) fn of_fields(fields: &[&str]) -> Self {
         Self { segments: fields.iter().map(|field| Segment::Field((*field).to_owned())).collect() }
     }
@@ -87,10 +85,8 @@ impl Path {
     }
 }
 
-/// Removes the segments at the start of a path that name the field `field`, and returns the
-/// segments after them. If the name has dots, several segments can name the field: the segments
-/// `tls` and `key` name the field `tls.key`. Returns `None` if the path does not begin with the
-/// field.
+/// Returns the segments after those that name `field`; `None` if the path does not begin with
+/// `field`. Several segments can name one field: `tls` and `key` name the field `tls.key`.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
     if let [Segment::Any, rest @ ..] = segments {
         return Some(rest);

@@ -17,11 +17,10 @@ use serde_json::Value;
 use super::mask::Mask;
 use super::path::Path;
 
-/// A parsed search text, which the user of the page has typed.
 #[derive(Debug, Default)]
 pub(super) struct Query {
     words: Vec<String>,
-    /// The index terms of the search text: the name of an index, and the value to find in it.
+    /// The index terms: the name of an index, and the value to find in it.
     pub(super) indexes: Vec<(String, String)>,
     labels: Vec<(String, Option<String>)>,
     fields: Vec<(Path, Option<String>)>,
@@ -57,8 +56,7 @@ impl Query {
         Ok(query)
     }
 
-    /// Returns whether a search with this query must read the objects, which takes longer than
-    /// comparing keys.
+    /// Returns whether a search must read the objects, which takes longer than comparing keys.
     pub(super) fn reads_objects(&self) -> bool {
         self.has_labels() || self.has_fields()
     }

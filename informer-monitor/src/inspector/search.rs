@@ -2,7 +2,7 @@
 //!
 //! A search first selects the objects whose keys and index values match. It then compares their
 //! labels and fields, in the order of the keys, only until the page is full or the time for one
-//! request is over. The request for the next page continues after the last key.
+//! request is over.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,20 +18,17 @@ use super::view::View;
 /// The time after which a search returns its page of objects, even if the page is not full.
 const MAX_TIME: Duration = Duration::from_millis(250);
 
-/// One page of the objects that a search has found.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) objects: Vec<Cached<AnyObject>>,
     /// The key after which the next page begins; `None` for the last page.
     pub(super) next: Option<ObjectKey>,
-    /// The number of objects on all pages that match the query; `None` if the query has labels or
-    /// fields. To compare these, a search must read the objects, and it reads only as many as one
-    /// page needs.
+    /// The number of matching objects on all pages; `None` if the query has labels or fields,
+    /// because the search then reads only as many objects as one page needs.
     pub(super) matches: Option<usize>,
     /// The number of candidates on all pages: objects with matching keys and index values.
     pub(super) candidates: usize,
-    /// The number of candidates (objects with matching keys and index values) up to the end of this
-    /// page, in the order of their keys. This includes all earlier pages.
+    /// The number of candidates up to the end of this page, including all earlier pages.
     pub(super) examined: usize,
 }
 
@@ -76,8 +73,7 @@ pub(super) fn search(
     Ok(page)
 }
 
-/// Returns the objects whose keys and index values match `query`, in no particular order. Labels
-/// and fields are not compared.
+/// Returns the objects whose keys and index values match `query`, in no particular order.
 fn candidates(view: &View, query: &Query, mask: &Mask) -> Result<Vec<Cached<AnyObject>>, String> {
     let Some(((name, value), others)) = query.indexes.split_first() else {
         return Ok(with_key(view.indexer.list(), query));

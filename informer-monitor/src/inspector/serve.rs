@@ -24,20 +24,17 @@ use tokio::net::TcpListener;
 
 use super::{Inspector, Shown, api};
 
-/// The maximum number of connections to a Unix socket that are not accepted yet. It is the number
-/// for which tokio's listeners ask.
+/// The maximum number of connections to a Unix socket that are not accepted yet.
 #[cfg(unix)]
 const BACKLOG: u32 = 1024;
 /// The minimum length of a token in bytes.
 const MIN_TOKEN: usize = 16;
-/// The name of the cookie with the token.
 const COOKIE_NAME: &str = "informer-inspector";
 /// The value of the header `Content-Security-Policy`: the page loads nothing from other hosts, and
 /// no other page can embed it.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The headers of each response.
 const HEADERS: [(HeaderName, &str); 6] = [
     (ALLOW, "GET"),
     (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
@@ -211,7 +208,7 @@ async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) ->
 }
 
 /// Checks whether a request may read the inspector. Returns the cookie that the response must set,
-/// if any, or the status and the reason with which the request is refused.
+/// if any.
 fn access(shown: &Shown, request: &Request) -> Result<Option<HeaderValue>, (StatusCode, &'static str)> {
     if request.method() != Method::GET {
         let message = "the inspector is read-only: use GET\n";

@@ -1,20 +1,19 @@
 //! Describes where decoding failed, for error messages: the path of a field, or the position in
 //! invalid JSON.
 //!
-//! The descriptions contain no values of the object, because values can be secret. They contain the
-//! names of fields. Users choose the keys of maps, so a key that does not look like the name of a
-//! field is shown as `*`.
+//! The descriptions contain no values of the object, because values can be secret. Names that do
+//! not look like field names are shown as `*`, because users choose the keys of maps.
 
 use serde::de::IgnoredAny;
 
 use super::tape::{Tape, Token};
 
-/// The maximum number of levels in the path of a field, for error messages.
+/// The maximum number of levels in the path of a field.
 const MAX_DEPTH: usize = 16;
 
 impl Tape<'_> {
-    /// Returns the path of the field whose token has this index on the tape (the list of the
-    /// object's tokens), such as `spec.containers[2].image`, with at most [`MAX_DEPTH`] levels.
+    /// Returns the path of the field whose token has this index, such as
+    /// `spec.containers[2].image`.
     pub(super) fn path(&self, index: usize) -> String {
         let (mut path, mut at) = (String::new(), 0);
         for depth in 0.. {
@@ -32,10 +31,8 @@ impl Tape<'_> {
         path
     }
 
-    /// Finds the member or element that contains the token with the index `token`, in the object or
-    /// array with the index `container`. Returns the member or element as a part of a path, such as
-    /// `image` or `[2]`, and the index of its value. Returns `None` if no member or element
-    /// contains the token.
+    /// Finds the member or element of `container` that contains `token`. Both are indexes of
+    /// tokens. Returns the part of the path, such as `image` or `[2]`, and the index of the value.
     fn child_with(&self, container: usize, token: usize) -> Option<(String, usize)> {
         let contains = |value: &usize| (*value..self.index_after(*value)).contains(&token);
         match self.token(container) {
@@ -60,7 +57,7 @@ impl Tape<'_> {
     }
 }
 
-/// Returns the position at which the bytes are not valid JSON, as a text for error messages.
+/// Describes the position at which the bytes are not valid JSON.
 pub(super) fn invalid_json(bytes: &[u8]) -> String {
     match serde_json::from_slice::<IgnoredAny>(bytes) {
         Ok(_) => "invalid JSON".to_owned(),
@@ -68,8 +65,7 @@ pub(super) fn invalid_json(bytes: &[u8]) -> String {
     }
 }
 
-/// Returns the name of a member for an error message: the name itself if it looks like the name of
-/// a field, otherwise `*`.
+/// Returns the name if it looks like the name of a field, otherwise `*`.
 fn field_name(name: &str) -> &str {
     let is_plain = name.len() <= 63
         && name.starts_with(|first: char| first.is_ascii_alphabetic())

@@ -1,5 +1,4 @@
-//! [`deserialize`]: turns a [`Tape`], the list of tokens read from an object's JSON or protobuf,
-//! into a value of a Rust type.
+//! [`deserialize`]: turns a [`Tape`] into a value of a Rust type.
 //!
 //! The compiler generates this code again for each object type, so each function does as little as
 //! possible. Errors never contain values of the object, which can be secret.
@@ -20,13 +19,11 @@ use super::tape::{Extent, Tape, Token};
 /// The name under which `serde_json::value::RawValue` asks for the JSON of a value.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// Turns a tape, the list of an object's tokens, into a value of the type `T`.
 pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     deserialize_noting(tape, None)
 }
 
-/// Like [`deserialize`]. Also records in `ignored` the members of the object for which the type `T`
-/// has no field: for each of them, the index of its value among the tokens of the tape.
+/// Like [`deserialize`]. Adds to `ignored` the indexes of the values for which `T` has no field.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -37,13 +34,12 @@ pub(super) fn deserialize_noting<T: DeserializeOwned>(
     Reader::new(tape, ignored).value()
 }
 
-/// Turns a tape (the list of an object's tokens) into a value, even if the object is marked as
-/// undecodable ([`Tape::problem`]). `T` can be, for example, only the name of the object.
+/// Like [`deserialize`], but also for an object that is marked as undecodable ([`Tape::problem`]).
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     Reader::new(tape, None).value()
 }
 
-/// A serde deserializer that reads the tokens of a tape from start to end.
+/// Reads the tokens of a tape from start to end.
 struct Reader<'t> {
     tape: &'t Tape<'t>,
     /// The index of the next token.
@@ -51,7 +47,7 @@ struct Reader<'t> {
     /// The index of the value that is being read, for errors.
     current: usize,
     ignored: Option<&'t mut Vec<usize>>,
-    /// Whether the next value belongs to a field that the Rust type does not have.
+    /// Whether the Rust type lacks the field of the next value.
     is_unknown_field: bool,
 }
 
@@ -70,7 +66,6 @@ impl<'t> Reader<'t> {
         self.tape.token(self.current)
     }
 
-    /// Reads the next token. Returns an error if it is not a text.
     fn text(&mut self) -> Result<&'t str, DecodeError> {
         match self.read() {
             Token::Text(text) => Ok(self.tape.text(text)),
@@ -78,7 +73,6 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Returns the error for a token of a wrong type.
     #[cold]
     fn mismatch(&self, token: Token) -> DecodeError {
         let unexpected = match token {
@@ -115,7 +109,6 @@ impl<'t> Reader<'t> {
         Ok(value)
     }
 
-    /// Reads the next token. Returns an error if it is not a number.
     fn number(&mut self) -> Result<&'t str, DecodeError> {
         match self.read() {
             Token::Number(number) => Ok(self.tape.text(number)),
@@ -123,7 +116,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads the next token as an integer of up to 128 bits. Returns an error if it is not one.
+    /// Reads an integer of up to 128 bits.
     fn wide<T: FromStr>(&mut self) -> Result<T, DecodeError> {
         self.number()?.parse().map_err(|_| DecodeError::custom(""))
     }
@@ -251,8 +244,8 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         }
     }
 
-    /// Accepts only objects. `serde_json` also accepts arrays, but API servers never send the value
-    /// of a struct as an array.
+    /// Accepts only objects. `serde_json` also accepts arrays, but API servers never send a struct
+    /// as an array.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -299,7 +292,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
     }
 }
 
-/// Gives the elements of an array to a visitor, one after the other.
 struct Elements<'r, 't> {
     reader: &'r mut Reader<'t>,
     array: usize,
@@ -326,7 +318,6 @@ impl<'de> SeqAccess<'de> for Elements<'_, '_> {
     }
 }
 
-/// Gives the members of an object to a visitor, one after the other.
 struct Members<'r, 't> {
     reader: &'r mut Reader<'t>,
     object: usize,
@@ -359,7 +350,7 @@ impl<'de> MapAccess<'de> for Members<'_, '_> {
     }
 }
 
-/// A variant of an enum with its content. In JSON, it is an object with one member.
+/// An enum variant with content. In JSON, it is an object with one member.
 struct Variant<'r, 't> {
     reader: &'r mut Reader<'t>,
 }

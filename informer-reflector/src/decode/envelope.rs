@@ -43,15 +43,13 @@ impl<'b> Unknown<'b> {
         Ok(())
     }
 
-    /// Returns the description of the object's protobuf message; `None` if [`kube_messages`] does
-    /// not describe this type.
+    /// Returns `None` if [`kube_messages`] does not describe the object's type.
     pub(super) fn message(&self) -> Option<&'static Message> {
         Messages::all().of_kind(self.api_version, self.kind)
     }
 }
 
-/// The start of a protobuf field whose content is bytes: the number of the field, and the length of
-/// the content.
+/// The start of a protobuf field whose content is bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) number: u64,
@@ -62,11 +60,10 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The maximum length of a header: two numbers (varints) of at most ten bytes each.
+    /// A header has two numbers (varints) of at most ten bytes each.
     const MAX_LEN: usize = 20;
 
-    /// Reads the number and the length of the protobuf field at the start of `bytes`. Returns
-    /// `None` if more bytes are needed.
+    /// Reads the header at the start of `bytes`. Returns `None` if more bytes are needed.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut rest = Fields(bytes);
         let (tag, content) = match (rest.varint(), rest.varint()) {

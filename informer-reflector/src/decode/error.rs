@@ -6,8 +6,7 @@ use serde::de::{Error, Unexpected};
 
 use super::tape::Tape;
 
-/// The reason why an object cannot be decoded. It names the field, and contains no value of the
-/// object.
+/// Names the field, and contains no value of the object, because values can be secret.
 #[derive(Debug)]
 pub(crate) struct DecodeError {
     /// Boxed, so that the results of all decoding steps are small.
@@ -26,8 +25,7 @@ impl DecodeError {
         Self { parts: Box::new(Parts { reason, path: None }) }
     }
 
-    /// Adds the path of the field whose token has this index on the tape, the list of the object's
-    /// tokens.
+    /// Adds the path of the field whose token has this index.
     pub(super) fn at(mut self, tape: &Tape<'_>, index: usize) -> Self {
         self.parts.path = Some(tape.path(index));
         self
@@ -35,7 +33,7 @@ impl DecodeError {
 }
 
 impl fmt::Display for DecodeError {
-    /// Writes the reason and the path, such as `unexpected string at spec.containers[1].tty`.
+    /// Writes, for example, `unexpected string at spec.containers[1].tty`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.parts.reason)?;
         match self.parts.path.as_deref() {
@@ -83,7 +81,6 @@ impl Error for DecodeError {
     }
 }
 
-/// Returns a word for the type of a value, for errors such as `unexpected string`.
 fn kind_of(unexpected: Unexpected<'_>) -> &'static str {
     match unexpected {
         Unexpected::Bool(_) => "boolean",

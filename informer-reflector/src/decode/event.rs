@@ -26,21 +26,18 @@ use super::repair::{INVALID_UTF8, Repaired};
 use super::skipped::Skipped;
 use super::tape::Tape;
 
-/// Decodes the events of one watch.
 pub(super) struct EventDecoder {
     pub(super) encoding: Encoding,
     pub(super) skipped: Skipped,
-    /// The type that the objects must have; `None` if the type is not checked.
+    /// `None` if the type of the objects is not checked.
     pub(super) expected: Option<ExpectedType>,
     pub(super) form: Form,
 }
 
 impl EventDecoder {
     /// Decodes one event: a line without blanks around it, or a protobuf message. An undecodable
-    /// object is a [`WatchEvent::RejectedObject`].
-    ///
-    /// # Errors
-    /// If the object is not of the expected type.
+    /// object is a [`WatchEvent::RejectedObject`]; only an object of an unexpected type is an
+    /// error.
     pub(super) fn decode<K>(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
         match self.encoding {
             Encoding::Json => self.decode_line(event),
@@ -82,8 +79,7 @@ impl EventDecoder {
         }
     }
 
-    /// Decodes a protobuf event in one step. Returns `None` if the event must be decoded in two
-    /// steps: into a tape (a list of tokens), and from the tape into the object.
+    /// Decodes a protobuf event without a tape. Returns `None` if a tape is needed.
     fn decode_directly<K>(&self, event_type: EventType, object: &Unknown<'_>) -> Option<WatchEvent<K>> {
         let event = event_type.with_object()?;
         self.form
@@ -114,7 +110,7 @@ impl EventDecoder {
     }
 }
 
-/// Reads the type of an event (field 1) and its object (field 2). Field 2 is a `RawExtension`,
+/// Reads the type (field 1) and the object (field 2) of an event. Field 2 is a `RawExtension`,
 /// which contains the object as bytes.
 fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malformed> {
     let (mut event_type, mut object) = (None, None);
@@ -134,7 +130,7 @@ fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malform
     Ok((event_type.ok_or(Malformed)?, object.ok_or(Malformed)?))
 }
 
-/// The type and the object of an event, from one line of a watch in JSON.
+/// An event of a watch in JSON.
 #[derive(Default)]
 struct Envelope<'l> {
     event_type: Option<EventType>,
@@ -192,8 +188,8 @@ impl EventType {
         }
     }
 
-    /// Returns the function that creates the event from an object of the watched type; `None` if
-    /// events of this type do not contain such an object.
+    /// Returns the constructor of events with an object of the watched type; `None` for other
+    /// events.
     fn with_object<K>(self) -> Option<fn(OwnedObject<K>) -> WatchEvent<K>> {
         match self {
             Self::Added => Some(WatchEvent::Added),
@@ -203,8 +199,8 @@ impl EventType {
         }
     }
 
-    /// Returns the fields to skip in the event's object: `skipped` for added, modified and deleted
-    /// objects, and none for others, such as bookmarks and errors.
+    /// Returns the fields to skip in the object of the event. Bookmarks and errors are read
+    /// completely.
     fn skipped(self, skipped: &Skipped) -> &Level {
         if self.is_data() { skipped.root() } else { &NOTHING_PRUNED }
     }
@@ -243,8 +239,8 @@ impl From<Marked> for Bookmark {
     }
 }
 
-/// Handles a line without an event type or without an object. Returns an error event if the line is
-/// a `Status`, otherwise a rejected object.
+/// Returns the event for a line without an event type or without an object. A `Status` becomes an
+/// error event; any other line becomes a rejected object.
 fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     #[derive(Deserialize)]
     struct Typed {
@@ -259,8 +255,8 @@ fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     unknown(rejected(&Tape::default(), "an event without a type or without an object".to_owned()))
 }
 
-/// Returns the event that reports an undecodable object: a [`WatchEvent::RejectedObject`], or a
-/// [`WatchEvent::Error`] if the object is the status of a failed watch.
+/// Returns the event that reports an undecodable object, or an undecodable status of a failed
+/// watch.
 // I10: the undecodable object is returned as an event, and the stream continues.
 fn undecodable<K>(event_type: EventType, object: &Tape<'_>, error: &DecodeError) -> WatchEvent<K> {
     let object = rejected(object, error.to_string());

@@ -1,9 +1,8 @@
 //! [`ExpectedType`]: checks the type of received objects.
 //!
-//! Types of k8s-openapi themselves check `kind` and `apiVersion`, if an object has these fields.
-//! Servers write them in the objects of a watch, but not in the items of a list of a built-in kind.
-//! So without the check in this file, a wrong plural or kind would pass in lists and fail in
-//! watches. Dynamic, metadata-only and custom types do not check these fields at all.
+//! Without this check, a wrong plural or kind would pass in lists and fail in watches. Types of
+//! k8s-openapi check `kind` and `apiVersion` if present, but servers omit them from the items of a
+//! list of a built-in kind. Other types do not check these fields at all.
 
 use std::collections::HashSet;
 
@@ -13,10 +12,9 @@ use kube_messages::{Field, Message, Messages};
 use super::prune_paths::PrunePaths;
 use super::tape::Tape;
 
-/// The `kind` and the `apiVersion` that servers write in metadata-only objects.
+/// The `kind` and the `apiVersion` of metadata-only objects.
 const METADATA_ONLY: (&str, &str) = ("PartialObjectMetadata", "meta.k8s.io/v1");
 
-/// The expected type of the objects of a list or watch.
 #[derive(Debug, Clone)]
 pub(crate) struct ExpectedType {
     pub(crate) api_version: String,
@@ -43,8 +41,7 @@ impl ExpectedType {
 
     /// Returns the description of the objects' protobuf message, if every object that passes
     /// `protobuf::check` can be decoded into the Rust type. This is true for the types of
-    /// k8s-openapi whose messages contain no [choice](Message::is_choice). Returns `None` for all
-    /// other types, and always for metadata-only requests.
+    /// k8s-openapi whose messages contain no [choice](Message::is_choice).
     pub(super) fn infallible_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
@@ -59,24 +56,23 @@ impl ExpectedType {
         !self.type_name.starts_with("k8s_openapi::")
     }
 
-    /// Returns the same `kind` and `apiVersion`, for requests that return only the metadata of the
-    /// objects. The objects can then also state the kind `PartialObjectMetadata`.
+    /// Returns this type for requests of only the metadata. The objects can then also state the
+    /// kind `PartialObjectMetadata`.
     pub(crate) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
     }
 
-    /// Returns `paths`, which are the fields to prune. For metadata-only requests, the result also
-    /// prunes all fields except the type and the metadata.
+    /// For metadata-only requests, adds all fields except the type and the metadata to the pruned
+    /// `paths`.
     pub(crate) fn paths(&self, paths: PrunePaths) -> PrunePaths {
         if self.metadata_only { paths.metadata_only() } else { paths }
     }
 
-    /// Returns an error for an object of another type; `None` if the type matches or the object
-    /// does not state its type.
+    /// Returns an error for an object that states another type.
     ///
-    /// Also returns an error for an object in protobuf if decoding would lose fields: the server
-    /// has sent fields that [`kube_messages`] does not describe, and the Rust type can have these
-    /// fields. After this error, all later requests are for JSON.
+    /// Also returns an error if decoding from protobuf would lose fields: [`kube_messages`] does
+    /// not describe them, and the Rust type can have them. After this error, all later requests are
+    /// for JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
         if object.lacks_fields() && self.has_other_fields() && !self.metadata_only {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
@@ -90,8 +86,8 @@ impl ExpectedType {
         (!is_expected).then(|| self.mismatch(kind, api_version))
     }
 
-    /// Returns an error for a list of another type. Returns `None` if the type matches or can't be
-    /// checked: the definition of a custom resource chooses the kind of its lists.
+    /// Returns an error for a list of another type. The kind is not checked in groups with a dot,
+    /// because the definition of a custom resource chooses the kind of its lists.
     pub(super) fn refusal_of_list(&self, kind: &str, api_version: &str) -> Option<String> {
         let item = kind.strip_suffix("List").unwrap_or(kind);
         let is_metadata = item == METADATA_ONLY.0 && api_version.starts_with("meta.k8s.io/");
@@ -114,17 +110,16 @@ impl ExpectedType {
     }
 }
 
-/// Returns whether a message, or a message nested in it at any depth, is a
-/// [choice](Message::is_choice): JSON has only the value of one of its fields, and no object.
-/// `seen` has the messages that have already been checked.
+/// Returns whether a message, or a message nested in it, is a [choice](Message::is_choice). `seen`
+/// has the messages that have already been checked.
 fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
     seen.insert(message.index)
         && (message.is_choice
             || message.fields.iter().filter_map(Field::message).any(|inner| has_choice(inner, seen)))
 }
 
-/// Returns a kind or an API version for an error message. Replaces an invalid kind or version,
-/// because an invalid text can contain anything, such as a secret.
+/// Returns a kind or an API version for an error message. Replaces an invalid text, because it can
+/// contain anything, such as a secret.
 fn plain(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./-".contains(&byte);
     match name {

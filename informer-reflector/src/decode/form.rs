@@ -16,31 +16,28 @@ use super::skipped::Skipped;
 use super::tape::Tape;
 use super::{Decode, json, protobuf};
 
-/// The form in which the objects of a list or watch are stored: decoded, or as encoded bytes.
 #[derive(Clone)]
 pub(crate) enum Form {
     Decoded(Decode),
     Encoded(Encoder),
 }
 
-/// The fields that are not decoded when an object is stored as protobuf: all except six fields of
-/// the metadata, which the store needs in decoded form. The six fields identify the object and its
-/// version, or determine its [group of similar objects](Identity::family).
+/// The fields that are not decoded when an object is stored as protobuf. The six kept fields
+/// identify the object and its version, or determine its [group of similar
+/// objects](Identity::family).
 static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
 
-/// An object that has arrived from the server. `tape` is the list of its tokens, without the fields
-/// that the decoder does not read. `protobuf` has the description of the object's message, and the
-/// complete bytes of the object. It is `None` in JSON, or if the type of the object is unknown.
+/// An object that has arrived from the server.
 pub(super) struct Arrived<'b> {
+    /// Lacks the fields that the decoder does not read.
     pub(super) tape: Tape<'b>,
+    /// The object's message and its complete bytes; `None` in JSON, or if the type is unknown.
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
 }
 
 impl Form {
-    /// Returns a copy of this form for another `storage`: objects are stored decoded, or as encoded
-    /// bytes. `expected` is the type of the objects.
     pub(crate) fn with_storage(&self, storage: Storage, expected: &ExpectedType) -> Self {
         let decode = match self {
             Self::Decoded(decode) | Self::Encoded(Encoder { decode, .. }) => *decode,
@@ -52,8 +49,7 @@ impl Form {
     }
 
     /// Returns the fields to skip when an object that arrives as protobuf is decoded. If objects
-    /// are stored as protobuf, these are all fields except a few of the metadata. If they are
-    /// stored decoded or as JSON, only the fields in `skipped` are skipped.
+    /// are stored as protobuf, only a few fields of the metadata are decoded.
     pub(super) fn unread_fields<'l>(&self, skipped: &'l Level) -> &'l Level {
         match self {
             Self::Encoded(Encoder { protobuf: Some(_), .. }) => &ALL_BUT_IDENTITY,
@@ -61,8 +57,8 @@ impl Form {
         }
     }
 
-    /// Decodes a protobuf message in one step, without a tape (a list of tokens). Returns `None` if
-    /// a tape is needed, for example because objects are stored encoded.
+    /// Decodes a protobuf message without a tape. Returns `None` if a tape is needed, for example
+    /// because objects are stored encoded.
     pub(super) fn direct(
         &self,
         message: &Message,
@@ -74,10 +70,8 @@ impl Form {
         (direct.read)(&protobuf::prune(message, bytes, pruned).ok()?)
     }
 
-    /// Returns an arrived object as it is stored: decoded or encoded, and without the fields in
-    /// `skipped`. If the object belongs to a sample ([`Skipped::count_object`]), also adds to
-    /// `skipped` its fields that the Rust type lacks. Later objects are then read without these
-    /// fields.
+    /// Returns an arrived object as it is stored. For a sample of the objects, also adds to
+    /// `skipped` the fields that the Rust type lacks.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
@@ -96,23 +90,19 @@ impl Form {
     }
 }
 
-/// Encodes objects for the store when they arrive from the server. An object stays protobuf if it
-/// arrives as protobuf and `protobuf` is set. All other objects are encoded as JSON. Pruned fields
-/// are left out.
+/// Encodes arriving objects for the store. An object stays protobuf if it arrives as protobuf and
+/// `protobuf` is set. All other objects are encoded as JSON.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     decode: Decode,
     type_name: &'static str,
     json: Arc<Codec>,
-    /// The protobuf message of the objects, and the codec that decodes the stored messages. If not
-    /// every well-formed message can be decoded into the Rust type
-    /// (`ExpectedType::infallible_message`), this is `None`, and all objects are stored as JSON.
+    /// The message of the objects, and the codec of stored messages. `None` if not every
+    /// well-formed message can be decoded into the Rust type (`ExpectedType::infallible_message`).
     protobuf: Option<(&'static Message, Arc<Codec>)>,
 }
 
 impl Encoder {
-    /// Returns an encoder for objects of the `expected` type. When a stored object is read later,
-    /// `decode` turns its encoded bytes back into the object.
     fn new(decode: Decode, expected: &ExpectedType, storage: Storage) -> Self {
         let types = TypeMeta { api_version: expected.api_version.clone(), kind: expected.kind.clone() };
         let message = expected.infallible_message();
@@ -160,7 +150,6 @@ impl Encoder {
         Ok(OwnedObject::encoded(key, resource_version, Uid::from(metadata.uid.as_deref()), encoded))
     }
 
-    /// Creates the error for an object without a name, from the object's other metadata.
     #[cold]
     fn missing_name(&self, tape: &Tape<'_>) -> DecodeError {
         let metadata = deserialize::<OnlyMetadata>(tape).map(|object| object.metadata);
@@ -192,8 +181,7 @@ struct Owner {
 
 impl Identity {
     /// Returns a text that similar objects have in common: the UID of their owner, or
-    /// `generateName`; empty if the object has neither. In compressed storage, most objects with
-    /// the same text share a dictionary.
+    /// `generateName`. In compressed storage, most objects with the same text share a dictionary.
     fn family(&self) -> &str {
         let owner = self.owner_references.iter().flatten().find_map(|owner| owner.uid.as_deref());
         owner.or(self.generate_name.as_deref()).unwrap_or_default()
@@ -205,23 +193,20 @@ struct OnlyMetadata {
     metadata: ObjectMeta,
 }
 
-/// Decodes objects from the JSON that the store holds for them.
+/// Decodes stored objects from JSON.
 pub(crate) struct FromJson {
     decode: Decode,
-    /// The `apiVersion` and `kind` to set in dynamic objects whose JSON lacks them, because servers
-    /// omit these two fields from the items of a list of a built-in kind. `None` if the JSON always
-    /// contains them.
+    /// The `apiVersion` and `kind` for dynamic objects whose JSON lacks them: servers omit both
+    /// from the items of a list of a built-in kind. `None` if the JSON always contains them.
     types: Option<TypeMeta>,
 }
 
 impl FromJson {
-    /// Returns a decoder of objects in JSON. The JSON of dynamic objects must contain `apiVersion`
-    /// and `kind`.
+    /// The JSON of dynamic objects must contain `apiVersion` and `kind`.
     pub(crate) fn of(decode: Decode) -> Self {
         Self { decode, types: None }
     }
 
-    /// Returns the object, if it can be decoded.
     pub(crate) fn read(&self, bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
         with_tape(bytes, &NOTHING_PRUNED, |tape| self.decode.tape(tape, None).ok())
     }
@@ -243,13 +228,12 @@ impl DecodeBytes for FromJson {
     }
 }
 
-/// Reads an object in JSON into a tape (the list of its tokens), and calls `function` with the
-/// tape. Returns `None` if the object can't be read, or if `function` does.
+/// Calls `function` with the tape of an object in JSON.
 fn with_tape<T>(bytes: &[u8], pruned: &Level, function: impl FnOnce(&Tape<'_>) -> Option<T>) -> Option<T> {
     function(&json::read(str::from_utf8(bytes).ok()?, pruned).ok()?.tape)
 }
 
-/// Decodes objects from the protobuf messages that the store holds for them.
+/// Decodes stored objects from protobuf.
 struct FromProtobuf {
     decode: Decode,
     message: &'static Message,

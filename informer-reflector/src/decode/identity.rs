@@ -1,7 +1,7 @@
 //! [`rejected`]: reads the identity of an undecodable object.
 //!
-//! Note: an object with an invalid spec still has a name. With the name, users can find the object,
-//! and see that its older version in the cache is out of date.
+//! With the name, users can find the object, and see that its older version in the cache is out of
+//! date.
 
 use informer_core::{ObjectKey, RejectedObject, ResourceVersion};
 use serde::Deserialize;
@@ -10,7 +10,6 @@ use super::deserialize::deserialize_incomplete;
 use super::repair::INVALID;
 use super::tape::Tape;
 
-/// The fields of an object that identify it and its version.
 #[derive(Deserialize)]
 pub(super) struct Identified {
     metadata: Identity,
@@ -25,7 +24,6 @@ struct Identity {
 }
 
 impl Identified {
-    /// Returns a [`RejectedObject`] with this identity and this error.
     pub(super) fn rejected(&self, error: String) -> RejectedObject {
         let Identity { name, namespace, resource_version } = &self.metadata;
         let name = name.as_deref().filter(|name| !name.is_empty() && !name.contains(INVALID));
@@ -37,8 +35,8 @@ impl Identified {
     }
 }
 
-/// Returns a [`RejectedObject`] for an undecodable object with this error. `object` is the list of
-/// its tokens. Sets the key and the resource version if they can be read.
+/// Returns the rejected object. Its key and resource version are missing if they can't be read from
+/// `object`.
 pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
     match deserialize_incomplete::<Identified>(object) {
         Ok(identified) => identified.rejected(error),

@@ -1,7 +1,7 @@
-//! [`Scanner`]: reads JSON into a [`Tape`], a list of tokens, without the pruned fields.
+//! [`Scanner`]: reads JSON into a [`Tape`] without the pruned fields.
 //!
-//! This code does not depend on the type of the objects, so a program contains it only once, and
-//! not once for each type. Inside pruned fields, only strings and brackets are checked.
+//! This code does not depend on the type of the objects, so a program contains it only once. Inside
+//! pruned fields, only strings and brackets are checked.
 
 use std::ops::Range;
 
@@ -13,7 +13,6 @@ use super::tape::{Span, Tape, Token};
 /// The maximum number of levels of nested arrays and objects in a value.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// The error message for an object with more levels than [`MAX_DEPTH`].
 pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
 
 /// A JSON value without its pruned fields.
@@ -34,21 +33,17 @@ pub(super) enum NoValue {
     Broken,
 }
 
-/// Reads the value at the start of `json`, without the fields that `pruned` names.
+/// Reads the value at the start of `json`.
 pub(super) fn read<'j>(json: &'j str, pruned: &Level) -> Result<Value<'j>, NoValue> {
     Scanner::new(json).value(pruned)
 }
 
-/// Reads JSON from start to end.
 #[derive(Clone)]
 pub(super) struct Scanner<'j> {
     text: &'j str,
-    /// The bytes of the text.
     json: &'j [u8],
     at: usize,
-    /// The position of `text` in the texts of the [`Tape`] (see [`Span`]): zero if `text` is the
-    /// body of the tape, or the position of the copy if [`append_to`](Self::append_to) has copied
-    /// `text` to the tape.
+    /// The position of `text` in the texts of the [`Tape`]; zero if `text` is the body of the tape.
     start: usize,
 }
 
@@ -57,12 +52,10 @@ impl<'j> Scanner<'j> {
         Self { text, json: text.as_bytes(), at: 0, start: 0 }
     }
 
-    /// Returns whether the rest of the text is only white space.
     pub(super) fn only_blanks_left(mut self) -> bool {
         self.next_byte() == Err(NoValue::Incomplete)
     }
 
-    /// Reads a value without its pruned fields.
     pub(super) fn value(&mut self, pruned: &Level) -> Result<Value<'j>, NoValue> {
         let before = self.at;
         let mut tape = Tape::new(self.text);
@@ -70,17 +63,14 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Reads the value in this scanner's text, and adds its tokens to `tape`. The token of a string
-    /// or number is only a position in the texts that the tape stores. So the whole text is first
-    /// copied to the tape.
+    /// Appends the value in this scanner's text to `tape`. First copies the whole text, because
+    /// tokens contain only positions in the texts of the tape.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)
     }
 
-    /// Reads the next value, and appends it to `tape`, the flat list in which the readers collect
-    /// the names and values of an object. `depth` is the maximum number of levels of nested arrays
-    /// and objects in the value.
+    /// `depth` is the maximum number of levels of nested arrays and objects.
     fn write_value(
         &mut self,
         tape: &mut Tape<'_>,
@@ -209,8 +199,7 @@ impl<'j> Scanner<'j> {
         Ok(Token::Number(self.span(start..self.at)))
     }
 
-    /// Reads an object, and calls `member` with the name of each member. `member` must read the
-    /// value of the member.
+    /// Calls `member` with the name of each member of an object. `member` must read the value.
     pub(super) fn members(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), NoValue>,
@@ -240,7 +229,6 @@ impl<'j> Scanner<'j> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Reads a value without writing it to a tape.
     fn skip(&mut self) -> Result<(), NoValue> {
         match self.next_byte()? {
             b'"' => self.string().map(drop),
@@ -307,15 +295,13 @@ impl<'j> Scanner<'j> {
 
 /// A string of the JSON text before its escapes are decoded, without its quotation marks.
 struct RawString<'j> {
-    /// The string as the JSON text contains it, with its escapes.
     inner: &'j str,
     /// Whether the string has no escapes, and no control characters (which JSON forbids in
     /// strings).
     is_plain: bool,
 }
 
-/// Returns the position of the quotation mark that ends a string, searching from `at`; `None` if
-/// the bytes end before it.
+/// Returns the position of the quotation mark that ends the string.
 fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at = next_special(json, at)?;
@@ -368,7 +354,6 @@ fn is_fraction(text: &str) -> bool {
     is_fraction && exponent.is_none_or(digits)
 }
 
-/// Returns whether a text is a JSON value, of any type.
 pub(super) fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

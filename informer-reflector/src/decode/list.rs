@@ -1,8 +1,5 @@
 //! [`ListDecoder`]: decodes the items of a list while its body arrives.
 //!
-//! [`json`] and [`protobuf`] contain the code for one encoding each. The code in this file serves
-//! both encodings.
-//!
 //! Note: `metadata` can come before or after `items`, because servers write the fields of built-in
 //! types in the order of the Go struct, and the fields of custom resources alphabetically. An
 //! interrupted body can end after an item; only the closing brace shows that the list is complete.
@@ -26,8 +23,8 @@ use super::repair::Repaired;
 use super::skipped::Skipped;
 use super::{DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, status_in};
 
-/// The number of bytes that a [`ListDecoder`] collects before it decodes items. Smaller amounts
-/// would end within an item more often, and each incomplete item is read again.
+/// The number of bytes to collect before items are decoded. Smaller amounts would end within an
+/// item more often, and each incomplete item is read again.
 const SLICE: usize = 256 * 1024;
 
 /// Decodes the body of a list incrementally.
@@ -54,16 +51,16 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The minimum number of bytes that the decoder collects before it decodes them.
+    /// [`SLICE`], or a smaller number in tests.
     slice: usize,
-    /// The decoder waits until the buffer has this number of undecoded bytes. The number is larger
-    /// while a large item is incomplete, so that its start is not decoded again after each push.
+    /// The number of undecoded bytes to wait for. It grows while a large item is incomplete, so
+    /// that the start of the item is not decoded again after each push.
     look_at: usize,
     max_object_size: usize,
     state: State,
     head: Head,
     items: usize,
-    /// The type that the items must have; `None` if the type is not checked.
+    /// `None` if the type of the items is not checked.
     expected: Option<ExpectedType>,
     form: Form,
     _item: PhantomData<fn() -> K>,
@@ -107,7 +104,7 @@ struct Head {
     api_version: Option<String>,
     metadata: ListMeta,
     has_items: bool,
-    /// The description of the items' protobuf message; `None` in JSON, or if the kind is unknown.
+    /// The message of the items in protobuf; `None` in JSON, or if the kind is unknown.
     message: Option<&'static Message>,
 }
 
@@ -122,7 +119,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ListDecoder<K> {
 }
 
 impl<K> ListDecoder<K> {
-    /// Creates a decoder that returns items decoded or encoded, as `form` requires.
     pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             encoding: Encoding::Json,
@@ -217,8 +213,7 @@ impl<K> ListDecoder<K> {
         Ok((items, end))
     }
 
-    /// Decodes the items and other fields of the list that are complete in the buffer. Returns the
-    /// items.
+    /// Decodes the complete items and other fields in the buffer. Returns the items.
     fn decode(&mut self) -> Result<Items<K>, ListWatchError> {
         let buffer = std::mem::take(&mut self.buffer);
         let items = match self.encoding {
@@ -229,8 +224,7 @@ impl<K> ListDecoder<K> {
         items
     }
 
-    /// Counts an item, and returns it in the form that `self.form` requires: decoded or encoded.
-    /// Returns an error if the item can't be decoded.
+    /// Counts an item, and returns it in the form in which it is stored: decoded or encoded.
     fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
         self.items += 1;
         let object = self.form.object(item, &mut self.skipped);
@@ -263,8 +257,8 @@ impl<K> ListDecoder<K> {
         if self.items == 0 { String::new() } else { format!(" after {} items", self.items) }
     }
 
-    /// Returns the error for a body that is a Kubernetes `Status` instead of a list. The buffer
-    /// still has the whole body.
+    /// Returns the error for a body that is a Kubernetes `Status`. The buffer still has the whole
+    /// body.
     fn status(&self) -> ListWatchError {
         match status_in(self.encoding, &self.buffer) {
             Some(status) if !status.is_success() => {
@@ -277,7 +271,7 @@ impl<K> ListDecoder<K> {
 }
 
 impl<K> fmt::Debug for ListDecoder<K> {
-    /// Shows the state and the number of items so far, and not the content, which can be secret.
+    /// Does not show the content, which can be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ListDecoder")
             .field("state", &self.state)
@@ -287,9 +281,8 @@ impl<K> fmt::Debug for ListDecoder<K> {
 }
 
 impl Head {
-    /// Returns whether the body is a list. A body without items must state the type of a list,
-    /// because an empty list deletes all cached objects, and an error page in JSON must not delete
-    /// them.
+    /// Returns whether the body is a list. A body without items must state the type of a list: an
+    /// empty list deletes all cached objects, and an error page in JSON must not delete them.
     fn is_list(&self) -> bool {
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
     }

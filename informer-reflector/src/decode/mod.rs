@@ -1,12 +1,8 @@
-//! Decodes the bodies of lists and watches as they arrive.
+//! Decodes the bodies of lists and watches as they arrive. Contains no I/O: callers push bytes.
 //!
-//! There is no I/O here: callers push bytes, and the decoders return objects. [`json`] or
-//! [`protobuf`] reads an object into a [`tape`], which is a list of tokens, and skips the pruned
-//! fields (see [`PrunePaths`]). [`deserialize`] turns the tape into the object. For frequent kinds
-//! in protobuf, [`direct`] replaces both steps.
-//!
-//! Note: an informer uses most of its CPU time for decoding. If `metadata.managedFields` is not
-//! pruned, it takes half of the decoding time.
+//! [`json`] or [`protobuf`] reads an object into a [`tape`], a list of tokens, and skips the pruned
+//! fields. [`deserialize`] turns the tape into the object. For frequent kinds in protobuf,
+//! [`direct`] replaces both steps. Decoding takes most of the CPU time of an informer.
 
 mod describe;
 mod deserialize;
@@ -47,8 +43,7 @@ pub use watch::WatchDecoder;
 
 type FromTape = fn(&Tape<'_>, Option<&mut Vec<usize>>) -> Result<OwnedObject<AnyObject>, DecodeError>;
 
-/// The functions that create objects of one type. They are the only part of the decoders that the
-/// compiler generates again for each type.
+/// The functions that create objects of one type. Only they are compiled again for each type.
 #[derive(Clone, Copy)]
 pub(crate) struct Decode {
     tape: FromTape,
@@ -63,9 +58,8 @@ impl Decode {
         Self { tape, direct: direct::<K>() }
     }
 
-    /// Turns a tape, the list of an object's tokens, into the object. If `ignored` is a vector,
-    /// also records there the members of the object for which the Rust type has no field: for each
-    /// of them, the index of its value on the tape.
+    /// Turns a tape into the object. Adds to `ignored` the indexes of the values for which the Rust
+    /// type has no field.
     pub(crate) fn tape(
         self,
         tape: &Tape<'_>,
@@ -74,7 +68,7 @@ impl Decode {
         (self.tape)(tape, ignored)
     }
 
-    /// Returns the decoder that needs no tape (list of tokens), if there is one for this message.
+    /// Returns the decoder that needs no tape, if there is one for this message.
     fn direct(self, message: &Message) -> Option<Direct> {
         self.direct.filter(|direct| direct.message == message.name)
     }
@@ -91,18 +85,15 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Returns protobuf if the content type of a response names it, otherwise JSON.
     pub(crate) fn of(content_type: &[u8]) -> Self {
         if content_type.starts_with(PROTOBUF.as_bytes()) { Self::Protobuf } else { Self::Json }
     }
 }
 
-/// The media type of Kubernetes' protobuf.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Returns the Kubernetes `Status` in a response body; `None` if the body is anything else. The
-/// check of the kind is necessary: a status has no required fields, so any JSON object could be
-/// decoded as a status.
+/// Returns the Kubernetes `Status` in a response body. Checks the kind, because any JSON object
+/// could be decoded as a status, which has no required fields.
 pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     let status = |tape: &Tape<'_>| (tape.text_of("kind") == "Status").then(|| deserialize(tape).ok())?;
     match encoding {
@@ -114,9 +105,7 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     }
 }
 
-/// The default maximum size of an object in a response, in bytes. etcd stores no object of more
-/// than 1.5 MiB.
+/// The size is in bytes. etcd stores no object of more than 1.5 MiB.
 pub(crate) const DEFAULT_MAX_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 
-/// The UTF-8 byte order mark, with which some programs begin a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -9,14 +9,12 @@ use serde::forward_to_deserialize_any;
 
 use super::error::DecodeError;
 
-/// The name of a member of a JSON object. It is always a text, even if the Rust type is a map with
-/// numbers as keys.
+/// The name of a JSON member. It is a text, even if the Rust type is a map with numbers as keys.
 pub(super) struct Name<'t> {
     pub(super) text: &'t str,
 }
 
 impl Name<'_> {
-    /// Parses the name of a JSON member as a map key of the type `T`, such as a number.
     fn parse<T: FromStr>(&self) -> Result<T, DecodeError> {
         self.text.parse().map_err(|_| DecodeError::custom(""))
     }

@@ -1,10 +1,8 @@
-//! Reads an object from protobuf into a [`Tape`], the list of its tokens, without the pruned
-//! fields. The reader can also check an object without storing its tokens.
+//! Reads an object from protobuf into a [`Tape`], or only checks the object.
 //!
-//! [`kube_messages`] describes the fields of each message; other fields are skipped. The tape has
-//! the same content as one that is read from the object's JSON, but it can lack fields with the
-//! value `null`. The elements of a list or map must follow each other without another field between
-//! them, as servers write them; otherwise the object is rejected.
+//! Fields that [`kube_messages`] does not describe are skipped. The tape has the content of the
+//! object's JSON, but can lack fields with the value `null`. The elements of a list or map must
+//! follow each other, as servers write them; otherwise, the object is rejected.
 
 mod check;
 mod prune;
@@ -25,12 +23,11 @@ pub(super) use values::{IntOrText, only_field, timestamp};
 /// The largest field number in the table of [`kube_messages`].
 const MAX_FIELD_NUMBER: u64 = 127;
 
-/// The initial capacity of a tape (the list of an object's tokens), if only the metadata or a few
-/// of its fields are read: the number of tokens, and the number of bytes of text.
+/// The initial capacity of a tape for metadata: the number of tokens, and the number of bytes of
+/// text.
 const TYPICAL_METADATA: (usize, usize) = (64, 512);
 
-/// Reads the object in a protobuf envelope, with its `kind` and `apiVersion`, but without the
-/// `pruned` fields. Returns the object as a tape, which is the list of its tokens.
+/// Reads the object in an envelope, with its `kind` and `apiVersion`.
 pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(unknown.raw, pruned);
     let opened = object.open();
@@ -50,18 +47,16 @@ pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static
     object.tape
 }
 
-/// Reads a message, such as an item of a list, without the `pruned` fields. Returns it as a tape,
-/// which is the list of its tokens. The tape has no `kind` and no `apiVersion`, because the message
-/// has none.
+/// Reads a message, such as an item of a list. The tape has no `kind` and no `apiVersion`, because
+/// the message has none.
 pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'static> {
     let mut object = Object::writer(bytes, pruned);
     object.message(message, bytes, Some(pruned), MAX_DEPTH);
     object.tape
 }
 
-/// Reads one object from protobuf. If `WRITES` is `true`, collects the names and values of its
-/// fields in `tape`, a flat list. If `WRITES` is `false`, only checks the object, and `tape` only
-/// records why the object can't be decoded ([`Tape::problem`]).
+/// Reads one object from protobuf. If `WRITES` is `false`, only checks the object, and `tape` only
+/// records the [problem](Tape::problem).
 struct Object<const WRITES: bool> {
     tape: Tape<'static>,
 }
@@ -101,10 +96,7 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Reads a message without the `pruned` fields. If `WRITES` is `true`, appends the names and
-    /// values of its fields to `self.tape`, the flat list from which the object is created later;
-    /// otherwise only checks the fields. `depth` is the maximum number of levels of nested
-    /// messages.
+    /// `depth` is the maximum number of levels of nested messages.
     fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
         if message.is_choice {
             return self.choice(message, bytes, depth);
@@ -114,8 +106,7 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_object(opened, len);
     }
 
-    /// Reads the fields of a message, and appends their names and values to `self.tape`, as the
-    /// members of an object. Returns the number of these members.
+    /// Reads the fields of a message as members of an object. Returns their number.
     fn members(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else {
             self.tape.reject(TOO_DEEP);
@@ -178,8 +169,7 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Reads a list, and appends it to `self.tape`: its first element, and the elements that follow
-    /// in `fields`.
+    /// Reads a list: the element `first`, and the elements that follow in `fields`.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
         let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
@@ -196,8 +186,7 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_array(opened, len);
     }
 
-    /// Reads the integers of a packed protobuf list, and appends them to `self.tape`. Returns the
-    /// number of integers.
+    /// Reads the integers of a packed list. Returns their number.
     fn packed(&mut self, field: &Field, bytes: &[u8], depth: usize) -> usize {
         let (mut numbers, mut len) = (Fields(bytes), 0);
         while !numbers.0.is_empty() {
@@ -213,8 +202,8 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Reads a map, and appends it to `self.tape`: its first entry, and the entries that follow in
-    /// `fields`. Returns the number of entries without the pruned ones.
+    /// Reads a map: the entry `first`, and the entries that follow in `fields`. Returns the number
+    /// of entries without the pruned ones.
     fn map(
         &mut self,
         field: &Field,
@@ -242,8 +231,7 @@ impl<const WRITES: bool> Object<WRITES> {
         len
     }
 
-    /// Reads the value of a field, or of an element of a list or map, and appends it to
-    /// `self.tape`.
+    /// Reads the value of a field, or of an element of a list or map.
     fn value(&mut self, field: &Field, content: Content<'_>, pruned: Option<&Level>, depth: usize) {
         match (field.value_type, content) {
             (Type::Text, Content::Bytes(text)) => self.text(text),
@@ -264,9 +252,9 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Writes a message that is a [choice](Message::is_choice): its JSON is the value of one of its
-    /// fields. If several fields are present, this is the field with the highest number. If none is
-    /// present, writes `null`, or an empty array if all fields are lists.
+    /// Reads a [choice](Message::is_choice): its JSON is the value of the present field with the
+    /// highest number. If no field is present, the JSON is `null`, or an empty array if all fields
+    /// are lists.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;
@@ -319,7 +307,7 @@ pub(super) fn next_of_run<'b>(list: u64, fields: &mut Fields<'b>) -> Option<Cont
     }
 }
 
-/// The field numbers that have been read so far in one message. Each bit stands for one number.
+/// The field numbers that have been read so far in one message, as bits.
 #[derive(Default)]
 struct Seen(u128);
 

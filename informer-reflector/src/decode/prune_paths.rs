@@ -1,7 +1,5 @@
-//! [`PrunePaths`]: the fields of an object that the decoder skips.
-//!
-//! A pruned field costs neither allocations nor memory, and the decoded object lacks it. Note: do
-//! not prune a required field, because no object can be decoded without it.
+//! [`PrunePaths`]: the fields of an object that the decoder skips. Note: do not prune a required
+//! field, because no object can be decoded without it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,17 +29,16 @@ pub struct PrunePaths {
 /// The fields of metadata that identify an object and its version.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that the library reads, each with the parts of the library that need it.
-/// Users can't prune these fields or fields inside them: a selector can contain any label, for
-/// example.
+/// Fields of metadata that the library reads, each with the features that need it. Users can't
+/// prune these fields or fields inside them: a selector can contain any label, for example.
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
     ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
-/// The maximum number of fields directly inside one object that can occur in pruned paths. Paths
-/// with further fields are ignored, because each lookup searches all these fields.
+/// The maximum number of fields in a [`Level`]. Paths with further fields are ignored, because each
+/// lookup searches all fields.
 const MAX_FIELDS: usize = 256;
 
 /// The fields of one object that occur in pruned paths. They are few, so a linear search is
@@ -53,15 +50,13 @@ pub(super) struct Level {
     prunes_others: bool,
 }
 
-/// The level that prunes nothing, for objects that are decoded completely.
 pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_others: false };
 
 /// The pruned part of a field: all of it, or only fields inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
-    /// The whole field is pruned.
     Whole,
-    /// The field itself is kept. The [`Level`] describes which fields inside it are pruned.
+    /// The field itself is kept, without the fields that the [`Level`] prunes.
     Inside(Level),
 }
 
@@ -146,9 +141,8 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Adds the path of a field that the Rust type of the objects does not have. Does nothing for
-    /// fields that the library always needs: `kind`, `apiVersion`, `metadata` as a whole, and the
-    /// name, namespace, UID and resource version.
+    /// Adds the path of a field that the Rust type lacks. Does nothing for fields that the library
+    /// always needs.
     pub(super) fn insert_unread(&mut self, names: &[&str]) {
         let is_read = match names {
             [] | ["kind" | "apiVersion" | "metadata"] => true,
@@ -160,7 +154,6 @@ impl PrunePaths {
         }
     }
 
-    /// Returns the pruned fields of an object.
     pub(super) fn root(&self) -> &Level {
         &self.root
     }
@@ -208,8 +201,7 @@ impl Field {
 }
 
 impl Level {
-    /// Returns how much of the field with this name is pruned: all of it, or only fields inside it.
-    /// Returns `None` if the field is kept completely.
+    /// Returns how much of a field is pruned; `None` if the field is kept completely.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         match self.fields.iter().find(|(known, _)| **known == *name) {
             Some((_, field)) => Some(field),
@@ -225,7 +217,6 @@ impl Level {
         Self { fields: vec![("metadata".into(), Field::Inside(metadata))], prunes_others: true }
     }
 
-    /// Returns whether all fields that this level does not name are pruned.
     pub(super) fn prunes_others(&self) -> bool {
         self.prunes_others
     }
@@ -262,7 +253,7 @@ impl Level {
     }
 }
 
-/// Splits a path such as `a.b["c.d"].e` into its field names. Returns `None` if it is not a path.
+/// Splits a path such as `a.b["c.d"].e` into its field names.
 fn parse(path: &str) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     let mut rest = path;

@@ -1,12 +1,9 @@
-//! [`Repaired`]: bytes as a text, even if some bytes are invalid UTF-8.
-//!
-//! The repair makes it possible to reject only the object with the invalid bytes (I10), and not the
-//! other objects of the body.
+//! [`Repaired`]: bytes as a text, so that only the object with invalid UTF-8 is rejected (I10), and
+//! not the other objects of the body.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The error message for an object with bytes that are not valid UTF-8.
 pub(super) const INVALID_UTF8: &str = "invalid UTF-8";
 
 /// The character that replaces an invalid byte. No object has it in its name.
@@ -49,7 +46,6 @@ impl<'b> Repaired<'b> {
         Self { text: Cow::Owned(text), invalid }
     }
 
-    /// Returns whether a part of the text contains invalid bytes.
     pub(super) fn is_repaired(&self, part: Range<usize>) -> bool {
         let first = self.invalid.partition_point(|position| *position < part.start);
         self.invalid.get(first).is_some_and(|position| *position < part.end)

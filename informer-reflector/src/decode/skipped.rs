@@ -1,16 +1,13 @@
-//! [`Skipped`]: the fields of an object that a decoder skips.
+//! [`Skipped`]: the fields that a decoder skips: the pruned fields, and fields that the Rust type
+//! lacks.
 //!
-//! These are the pruned fields, and the fields that the Rust type of the objects does not have. The
-//! decoder learns the fields of the second kind from a sample of the objects. A type with few
-//! fields is then decoded faster, and an object takes less memory in the store if it is stored as
-//! JSON.
+//! The decoder learns which fields the type lacks from a sample of the objects. A type with few
+//! fields is then decoded faster, and its objects take less memory if they are stored as JSON.
 
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::{Tape, Token};
 
-/// The fields that are not read from the objects of one response: the pruned fields, and fields
-/// that the Rust type does not have. [`learn`](Self::learn) adds the latter, after a sample object
-/// was decoded.
+/// The fields that are not read from the objects of one response.
 pub(super) struct Skipped {
     paths: PrunePaths,
     objects: u64,
@@ -21,8 +18,6 @@ impl Skipped {
         Self { paths, objects: 0 }
     }
 
-    /// Changes which fields are pruned: calls `change` with their paths, and prunes the paths that
-    /// it returns.
     pub(super) fn change(&mut self, change: impl FnOnce(PrunePaths) -> PrunePaths) {
         self.paths = change(std::mem::take(&mut self.paths));
     }
@@ -31,17 +26,15 @@ impl Skipped {
         self.paths.root()
     }
 
-    /// Counts an object, and returns whether it belongs to the sample from which the decoder learns
-    /// the fields to skip: the objects 1, 2, 4, 8 and so on.
+    /// Counts an object, and returns whether it belongs to the sample: the objects 1, 2, 4, 8 and
+    /// so on.
     pub(super) fn count_object(&mut self) -> bool {
         self.objects += 1;
         self.objects.is_power_of_two()
     }
 
-    /// Makes the decoder skip fields in later objects. `tape` is the list of the tokens of a sample
-    /// object, and `ignored` has the indexes of the values that the Rust type ignored. Adds the
-    /// path of each of these values to the skipped fields, unless the value is in an array, or the
-    /// library always needs the field ([`PrunePaths::insert_unread`]).
+    /// Makes the decoder skip ignored fields in later objects. `ignored` has the indexes of their
+    /// values on the tape of a sample object. Fields in arrays are not skipped.
     pub(super) fn learn(&mut self, tape: &Tape<'_>, ignored: &[usize]) {
         for names in ignored.iter().filter_map(|index| names(tape, *index)) {
             self.paths.insert_unread(&names);

@@ -1,9 +1,7 @@
 //! [`Tape`]: a decoded object as a flat list of tokens, without a type.
 //!
 //! The readers of JSON and protobuf write a tape, and one deserializer ([`deserialize`]) turns it
-//! into a value. So a program contains the code of the readers once, and for each type only the
-//! code that creates values of this type. The tokens of arrays and objects contain the number of
-//! elements, so that vectors are allocated with the right size.
+//! into a value. So a program contains the code of the readers only once, and not for each type.
 //!
 //! [`deserialize`]: super::deserialize
 
@@ -12,24 +10,22 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-/// The maximum number of tokens of a typical object.
 pub(super) const TYPICAL_TOKENS: usize = 512;
 
 /// An object as a list of tokens, without a Rust type.
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// The text in which tokens refer to names and values by position. For an object in JSON, it is
-    /// the text from which the object is read. For an object in protobuf, it is the text of the
-    /// table of [`kube_messages`], which has the names of the fields of all built-in kinds.
+    /// The text in which tokens refer to names and values by position: the text of an object in
+    /// JSON, or the table of [`kube_messages`] for an object in protobuf.
     body: &'b str,
-    /// Texts that `body` does not contain, one after the other: for example JSON strings with
-    /// escapes, after decoding, and all texts and numbers of an object in protobuf.
+    /// Texts that `body` does not contain, such as decoded JSON strings with escapes, and all
+    /// values of an object in protobuf.
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
-    /// Whether the object has protobuf fields with content that could not be decoded, because
-    /// [`kube_messages`] does not describe them. Fields that are zero or empty do not count.
+    /// Whether the object has protobuf fields that [`kube_messages`] does not describe. Fields that
+    /// are zero or empty do not count.
     lacks_fields: bool,
 }
 
@@ -47,19 +43,16 @@ pub(super) enum Token {
 }
 
 /// The position of a text, in bytes. Positions count through the body of the [`Tape`] first, and
-/// then through its decoded texts. For example, the first decoded text has the length of the body
-/// as its position.
+/// then through its decoded texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
     len: u32,
 }
 
-/// The number of elements or members of an array or object on a [`Tape`], and the index after its
-/// last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// The number of elements or members.
+    /// The number of elements or members, so that vectors are allocated with the right size.
     pub(super) len: u32,
     /// The index of the first token after the array or object.
     pub(super) end: u32,
@@ -76,13 +69,12 @@ impl Span {
 }
 
 impl<'b> Tape<'b> {
-    /// Returns a tape without tokens. The body must have less than 4 GiB.
+    /// The body must have less than 4 GiB.
     pub(super) fn new(body: &'b str) -> Self {
         Self::with_capacity(body, TYPICAL_TOKENS, 0)
     }
 
-    /// Returns a tape without tokens, with memory for this number of tokens, and for this number of
-    /// bytes of decoded texts.
+    /// `bytes` is the capacity for decoded texts.
     pub(super) fn with_capacity(body: &'b str, tokens: usize, bytes: usize) -> Self {
         let (tokens, decoded) = (Vec::with_capacity(tokens), String::with_capacity(bytes));
         Self { tokens, decoded, body, ..Self::default() }
@@ -96,14 +88,11 @@ impl<'b> Tape<'b> {
         self.tokens.push(token);
     }
 
-    /// Converts a text's range of bytes on a tape to a [`Span`]. The positions count through `body`
-    /// first, and then through `decoded`, as if the two were one text.
     pub(super) fn span(range: Range<usize>) -> Span {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
 
-    /// Stores a text that the body does not contain, for example a JSON string after its escapes
-    /// have been decoded. Returns the span of the text.
+    /// Stores a text that the body does not contain.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
         self.decoded.push_str(text);
@@ -136,18 +125,16 @@ impl<'b> Tape<'b> {
         self.tokens[opened.0] = token;
     }
 
-    /// Removes all tokens after the first `len` tokens.
     pub(super) fn truncate(&mut self, len: usize) {
         self.tokens.truncate(len);
     }
 
-    /// Marks the object as one that can't be decoded, because of this problem.
+    /// Marks the object as undecodable. Only the first problem is kept.
     pub(super) fn reject(&mut self, problem: &str) {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
 
-    /// Records that the object has a protobuf field with content that can't be decoded, because
-    /// [`kube_messages`] does not describe the field.
+    /// Records that the object has a protobuf field that [`kube_messages`] does not describe.
     pub(super) fn leave_out_field(&mut self) {
         self.lacks_fields = true;
     }
@@ -156,7 +143,6 @@ impl<'b> Tape<'b> {
         self.lacks_fields
     }
 
-    /// Returns the reason why the object can't be decoded, if there is one.
     pub(super) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -166,7 +152,6 @@ impl<'b> Tape<'b> {
         self.tokens.get(at).copied().unwrap_or(Token::Null)
     }
 
-    /// Returns the text of a span.
     pub(super) fn text(&self, span: Span) -> &str {
         let (start, len) = (span.start as usize, span.len as usize);
         let text = match start.checked_sub(self.body.len()) {
@@ -214,8 +199,7 @@ impl<'b> Tape<'b> {
         member.map_or("", |(_, value)| self.text_at(value))
     }
 
-    /// Appends a value of the object to `json`, as JSON. `at` is the index of the value's first
-    /// token.
+    /// Appends the value at an index to `json`.
     pub(super) fn write_json(&self, at: usize, json: &mut String) {
         match self.token(at) {
             Token::Null => json.push_str("null"),
@@ -247,7 +231,7 @@ impl<'b> Tape<'b> {
     }
 }
 
-/// Appends a text as a JSON string, in quotation marks and with escapes.
+/// Appends a text as a JSON string.
 fn write_text(text: &str, json: &mut String) {
     if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         json.push('"');

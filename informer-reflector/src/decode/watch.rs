@@ -1,8 +1,7 @@
-//! [`WatchDecoder`]: decodes the events of a watch. In JSON, each event is a line; in protobuf, four
-//! bytes with its length precede it.
+//! [`WatchDecoder`]: decodes the events of a watch. In JSON, each event is a line; in protobuf,
+//! four bytes with its length precede it.
 //!
-//! Note: a piece of the body can contain several events, or a part of one. Complete events are
-//! decoded in place; only an incomplete event is copied.
+//! Complete events are decoded in place; only an incomplete event is copied.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -55,7 +54,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> WatchDecoder<K> {
 }
 
 impl<K> WatchDecoder<K> {
-    /// Creates a decoder that returns objects decoded or encoded, as `form` requires.
     pub(crate) fn with(form: Form, paths: PrunePaths) -> Self {
         Self {
             events: EventDecoder {
@@ -214,7 +212,7 @@ impl<K> WatchDecoder<K> {
 }
 
 impl<K> fmt::Debug for WatchDecoder<K> {
-    /// Shows the number of buffered bytes, and not the content, which can be secret.
+    /// Does not show the content, which can be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchDecoder").field("partial", &self.partial.len()).finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! [`list`] and [`watch`]: turn the body of a response into a stream of decoded parts or events.
 //!
-//! The bytes come from [`Slices`]. The end of a list is a separate part after the last items: only
-//! this part shows that the list is complete.
+//! The end of a list is a separate part after the last items: only this part shows that the list is
+//! complete.
 
 use futures::{Stream, stream};
 use informer_core::{ListEnd, ListPart, ListWatchError, OwnedObject, RejectedObject, WatchEvent};
@@ -10,8 +10,8 @@ use kube::core::{DynamicObject, TypeMeta};
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of a list, one for each piece of the body. A part without items shows the
-/// reader of the stream that bytes have arrived, so that its timeout restarts.
+/// Returns the parts of a list. A part without items shows the reader of the stream that bytes have
+/// arrived, so that its timeout restarts.
 pub(super) fn list<K>(
     slices: Slices,
     decoder: ListDecoder<K>,
@@ -24,8 +24,8 @@ pub(super) fn list<K>(
     })
 }
 
-/// Returns the events of a watch, one batch for each piece of the body. An empty batch shows the
-/// reader of the stream that bytes have arrived, so that its timeout restarts.
+/// Returns the events of a watch. An empty batch shows the reader of the stream that bytes have
+/// arrived, so that its timeout restarts.
 pub(super) fn watch<K>(
     slices: Slices,
     decoder: WatchDecoder<K>,
@@ -41,11 +41,9 @@ struct ListBody<K> {
     slices: Slices,
     /// `None` after the end of the body or an error.
     decoder: Option<ListDecoder<K>>,
-    /// The `apiVersion` and `kind` of the items. Servers omit these two fields from the items of a
-    /// list of a built-in kind.
+    /// The `apiVersion` and `kind` of the items, which servers omit from lists of built-in kinds.
     resource: TypeMeta,
-    /// The end of the list, if the decoder returned it together with the last items. One call of
-    /// [`next`](Self::next) returns these items, and the following call returns the end.
+    /// The end of the list, which [`next`](Self::next) returns after the last items.
     end: Option<ListEnd>,
 }
 
@@ -67,9 +65,8 @@ impl<K> ListBody<K> {
         Ok(Some(self.items(items)))
     }
 
-    /// Returns the items as a part of the list, with `apiVersion` and `kind` added to decoded
-    /// dynamic objects that lack them. Servers omit these two fields from the items of a list of a
-    /// built-in kind.
+    /// Returns the items as a part of the list. Adds `apiVersion` and `kind` to decoded dynamic
+    /// objects that lack them.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten().filter(|object| !object.is_encoded()) {
             let Some(object) = object.downcast_mut::<DynamicObject>() else { break };

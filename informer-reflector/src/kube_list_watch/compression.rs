@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// Whether to request gzip, and whether responses arrive already decompressed, by the client or a
-/// proxy. Clones share the second value (`transport_decompresses`).
+/// Whether to request gzip. Clones share `transport_decompresses`.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     wanted: bool,
@@ -29,23 +28,19 @@ impl Compression {
         Self { wanted: false, transport_decompresses: Arc::default() }
     }
 
-    /// Returns the header `Accept-Encoding` for list requests: `gzip` if compression is wanted,
-    /// otherwise `identity` (no compression).
+    /// Returns the header `Accept-Encoding` of list requests.
     pub(super) fn of_lists(&self) -> HeaderValue {
         HeaderValue::from_static(if self.wanted { "gzip" } else { "identity" })
     }
 
-    /// Returns the header `Accept-Encoding` for watch requests. It is `identity` (no compression)
-    /// if compression is not wanted, or if the client or a proxy decompresses responses. Otherwise,
-    /// it is `gzip`.
+    /// Returns the header `Accept-Encoding` of watch requests.
     pub(super) fn of_watches(&self) -> HeaderValue {
         let accepted = self.wanted && !self.transport_decompresses.load(Ordering::Relaxed);
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Returns whether the client or a proxy has decompressed this response. If so, also records it
-    /// for later requests. `accept_encoding` is the request's header. A decompressed response to a
-    /// request for gzip has the header `Vary: Accept-Encoding`, but no `Content-Encoding`.
+    /// Returns whether the client or a proxy has decompressed this response, and records that. Such
+    /// a response has the header `Vary: Accept-Encoding`, but no `Content-Encoding`.
     pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {
         let may_be_compressed = accept_encoding == "gzip";
         let transport_decompresses =
@@ -54,8 +49,7 @@ impl Compression {
         transport_decompresses
     }
 
-    /// Handles an error of reading a response body. If decompression by the client failed, later
-    /// watch requests do not request compression.
+    /// Disables the compression of later watches if the client failed to decompress this body.
     pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
         // A client that decompresses a watch fails, or ends the body, after its first gzip member.
         // `observe_response` recognizes such a client earlier, but only if the response has the

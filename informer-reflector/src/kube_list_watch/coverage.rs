@@ -9,8 +9,8 @@ use informer_core::parse_selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
 
-/// The scope of a list or watch: a namespace, a label selector, and the parts of a field selector
-/// about name and namespace.
+/// The scope of a list or watch. Of a field selector, it has only the parts about name and
+/// namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coverage {
     namespace: Option<String>,
@@ -32,7 +32,6 @@ enum Field {
 }
 
 impl Coverage {
-    /// Returns the scope of a list or watch with the same selectors in one namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         Self { namespace: Some(namespace.to_owned()), ..self.clone() }
     }
@@ -41,15 +40,13 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. If [`parse_selector`] can't parse it, the scope has objects with
-    /// any labels.
+    /// Sets the label selector. If it can't be parsed, the scope has objects with any labels.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         // The server rejects an invalid selector, but accepts valid ones with `>` or `<`, which
         // can't be parsed here.
         self.labels = parse_selector(selector).unwrap_or_default();
     }
 
-    /// Sets the field selector. If it contains a backslash, the scope has objects with any fields.
     pub(super) fn set_field_selector(&mut self, selector: &str) {
         // A backslash can escape a comma, so a selector with one can't be split at its commas.
         let selector = if selector.contains('\\') { "" } else { selector };
@@ -65,8 +62,8 @@ impl Coverage {
 }
 
 impl FieldRequirement {
-    /// Parses one requirement of a field selector. Returns `None` if the requirement is invalid, or
-    /// about a field other than `metadata.name` and `metadata.namespace`.
+    /// Parses one requirement of a field selector. Returns `None` if it is invalid, or not about
+    /// name or namespace.
     fn parse(text: &str) -> Option<Self> {
         let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
             (field, value, false)

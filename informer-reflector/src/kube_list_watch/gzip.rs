@@ -14,14 +14,13 @@ const MAX_OUTPUT: usize = 64 * 1024;
 /// The base-two logarithm of gzip's largest window.
 const WINDOW_BITS: u8 = 15;
 
-/// Decompresses gzip that arrives in pieces.
 pub(super) struct Gunzip {
-    /// The decoder of the current gzip member. `None` between two members, so that a watch keeps no
-    /// decompression window in memory while it waits for the next member.
+    /// The decoder of the current gzip member. `None` between two members, so that an idle watch
+    /// keeps no decompression window in memory.
     member: Option<Decompress>,
     output: Vec<u8>,
-    /// Whether the last call of [`inflate`](Self::inflate) filled the output. If it did, the next
-    /// call can produce more output without new input.
+    /// Whether the output is full. If so, [`inflate`](Self::inflate) can produce more output
+    /// without new input.
     is_full: bool,
 }
 
@@ -67,10 +66,7 @@ impl Gunzip {
         &self.output
     }
 
-    /// Checks that the last gzip member is complete.
-    ///
-    /// # Errors
-    /// [`ListWatchError::Interrupted`] if the body ended within a gzip member.
+    /// Returns [`ListWatchError::Interrupted`] if the body ended within a gzip member.
     pub(super) fn check_end(&self) -> Result<(), ListWatchError> {
         match self.member {
             None => Ok(()),

@@ -1,8 +1,7 @@
 //! [`KubeListWatch`]: lists and watches over a [`kube::Client`].
 //!
-//! The client is the transport (credentials, TLS, proxies); this module builds requests and decodes
-//! bodies. Note: a client of `Client::try_from(config)` retries 429, 503 and 504 up to fifteen
-//! times, which hides failures from the reflector. Use [`connect`](crate::connect), or set
+//! Note: a client of `Client::try_from(config)` retries 429, 503 and 504 up to fifteen times, which
+//! hides failures from the reflector. Use [`connect`](crate::connect), or set
 //! `config.default_retry = false`.
 
 mod body;
@@ -180,7 +179,6 @@ impl<K> KubeListWatch<K> {
         self
     }
 
-    /// Returns a copy that is limited to one namespace.
     fn in_namespace(&self, namespace: &str) -> Self {
         let endpoint = self.endpoint.in_namespace(namespace);
         let coverage = self.coverage.in_namespace(namespace);
@@ -273,14 +271,14 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         true
     }
 
-    /// Returns whether the namespace and the selectors of this source include the object. Of the
-    /// field selector, only the parts about `metadata.name` and `metadata.namespace` are checked.
+    /// Checks the namespace and the selectors. Of the field selector, only the parts about
+    /// `metadata.name` and `metadata.namespace` are checked.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }
 
-    /// Returns a source that lists and watches the same objects, but decodes only type, name,
-    /// namespace, UID and resource version of each object. Never returns `None`.
+    /// Returns a source that decodes only type, name, namespace, UID and resource version of each
+    /// object. Never returns `None`.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let coverage = self.coverage.clone();
         Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))
@@ -341,9 +339,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Sends a request. The request prefers protobuf if the kind has a known protobuf message and
-    /// no earlier response has disabled protobuf. If the server refuses protobuf now, sends the
-    /// request again for JSON.
+    /// Sends a request. If the server refuses protobuf, sends the request again for JSON. The
+    /// argument of `request` is whether to prefer protobuf.
     async fn send(
         &self,
         content_encodings: &HeaderValue,

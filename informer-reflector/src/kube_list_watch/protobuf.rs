@@ -1,8 +1,7 @@
 //! [`Protobuf`]: decides whether to request protobuf.
 //!
 //! Servers support protobuf for built-in kinds, and for the metadata of any kind. Protobuf needs a
-//! fraction of the CPU time of JSON, on the server and on the client. Each request also accepts
-//! JSON.
+//! fraction of the CPU time of JSON, on the server and on the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +16,7 @@ use crate::decode::{Encoding, ExpectedType};
 pub(super) struct Protobuf {
     /// Whether the kind has a known protobuf message.
     is_known: bool,
-    /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded. If so,
-    /// only JSON is requested.
+    /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded.
     is_disabled: Arc<AtomicBool>,
 }
 
@@ -31,10 +29,8 @@ impl Protobuf {
         self.is_known && !self.is_disabled.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a request that prefers protobuf failed because the server refuses protobuf.
-    /// If so, all later requests are for JSON, and the caller sends the failed request again.
-    /// Returns `true` for each refused request, even if an earlier one has already disabled
-    /// protobuf.
+    /// Returns whether the server refuses protobuf. If so, disables protobuf. Returns `true` even
+    /// if an earlier refusal has already disabled protobuf.
     pub(super) fn observe_refusal(&self, error: &ListWatchError) -> bool {
         const REFUSALS: [StatusCode; 2] = [StatusCode::NOT_ACCEPTABLE, StatusCode::UNSUPPORTED_MEDIA_TYPE];
         let is_refusal = |code: u16| REFUSALS.iter().any(|refusal| refusal.as_u16() == code);
@@ -42,9 +38,8 @@ impl Protobuf {
         is_refused && self.disable()
     }
 
-    /// Handles an error of a response body. All later requests are for JSON if a protobuf body had
-    /// unexpected content: for example invalid bytes, another kind, or fields that would be lost
-    /// because [`kube_messages`] does not describe them.
+    /// Disables protobuf if a protobuf body had unexpected content, for example fields that would
+    /// be lost because [`kube_messages`] does not describe them.
     pub(super) fn observe_failure(&self, encoding: Encoding, error: &ListWatchError) {
         if encoding == Encoding::Protobuf && matches!(error, ListWatchError::Protocol(_)) {
             self.disable();

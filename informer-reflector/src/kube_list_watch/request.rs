@@ -15,7 +15,6 @@ use kube::client::Body;
 use super::tweaks::ListTweaks;
 use crate::decode::PROTOBUF;
 
-/// The media type of JSON.
 const JSON: &str = "application/json";
 
 /// A resource in one namespace or in all, with its selectors.
@@ -23,11 +22,9 @@ const JSON: &str = "application/json";
 pub(super) struct Endpoint {
     path: String,
     pub(super) namespace: Option<String>,
-    /// A name that the user has set. In log and error messages, it precedes the resource, as in
-    /// `scheduler/pods`.
+    /// The user's prefix for the resource in log and error messages, as in `scheduler/pods`.
     pub(super) name: Option<String>,
     metadata_only: bool,
-    /// The resource, the selectors and the other parameters that a user can set.
     pub(super) tweaks: ListTweaks,
 }
 
@@ -49,14 +46,12 @@ impl Endpoint {
         self.tweaks.resource()
     }
 
-    /// Returns the same endpoint in one namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         let (version, plural) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let path = format!("{version}/namespaces/{}/{plural}", encode(namespace));
         Self { path, namespace: Some(namespace.to_owned()), ..self.clone() }
     }
 
-    /// Returns the endpoint for metadata-only requests.
     pub(super) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
     }

@@ -17,18 +17,16 @@ use kube::core::Status;
 use super::slices::Slices;
 use crate::decode::{Encoding, status_in};
 
-/// The maximum number of bytes that are read of an error response's body. A `Status` with many
-/// causes is shorter.
+/// The maximum number of bytes to read of an error's body. A `Status` with many causes is shorter.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
-/// The maximum length, in bytes, of a header's value that an error message quotes.
+/// The maximum length of a header's value in an error message, in bytes.
 const MAX_QUOTE: usize = 256;
 
 /// The maximum wait that a server can request, in seconds. It also prevents overflow when a wait is
 /// added to a time.
 const MAX_RETRY_AFTER: u64 = 60 * 60;
 
-/// Sends a request. Returns the response if it has a success code (2xx), otherwise an error.
 pub(super) async fn send(
     client: &Client,
     request: http::Request<Body>,
@@ -71,8 +69,7 @@ async fn read_start(mut slices: Slices) -> Vec<u8> {
     start
 }
 
-/// Creates a `Status` for an error response that has none. The reason in the `Status` is the one
-/// that Kubernetes uses for the status code of the response.
+/// Creates a `Status` for an error response without one, with Kubernetes' reason for its code.
 fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     let reason = match code.as_u16() {
         400 => "BadRequest",
@@ -117,8 +114,7 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| quote(value.as_bytes()))
 }
 
-/// Returns a header's value in a form that can be part of an error message: one line of limited
-/// length, without control characters.
+/// Returns a header's value as one line of limited length, without control characters.
 fn quote(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(2 * MAX_QUOTE)]);
     let words = text.split(|char: char| char.is_control() || char.is_whitespace());
@@ -131,8 +127,7 @@ fn quote(text: &[u8]) -> String {
     line
 }
 
-/// An error whose message includes its causes, in one line. The message of `kube::Error` lacks
-/// causes such as "connection refused".
+/// An error whose message includes its causes, in one line.
 #[derive(Debug)]
 pub(super) struct Caused {
     error: kube::Error,

@@ -18,37 +18,27 @@ use super::compression::Compression;
 use super::gzip::Gunzip;
 use super::response::{Caused, describe_headers};
 
-/// The maximum number of bytes of a response's body that the decoder receives in one step. Some
-/// tens of pods have this size; decoding them takes less than a millisecond.
+/// The maximum size of a slice, in bytes. Decoding it takes less than a millisecond.
 const SLICE: usize = 256 * 1024;
 
-/// The body of a response as it arrives, decompressed and divided into pieces (slices) of at most
-/// 256 KiB.
 pub(super) struct Slices {
     body: Body,
-    /// The description of the response's headers, for errors.
     header_description: String,
-    /// Bytes of the body that have arrived, but that [`next`](Self::next) has not processed yet.
-    /// They are still compressed, if the body is.
+    /// The bytes that have arrived but are not processed yet; still compressed, if the body is.
     rest: Bytes,
     slice: Bytes,
     gunzip: Option<Gunzip>,
-    /// The number of processed bytes since the task last yielded. Compressed data counts with its
-    /// size before or after decompression, whichever is larger.
+    /// The number of processed bytes since the task last yielded.
     since_pause: usize,
-    /// Receives the read errors of a watch: if kube's client fails to decompress the body, later
-    /// watches are requested uncompressed. `None` if the body is not that of a watch.
+    /// Receives the read errors of a watch. `None` for other bodies.
     compression: Option<Compression>,
-    /// The counter of the bytes that arrive, before decompression.
+    /// Counts the received bytes, before decompression.
     received: Option<Arc<AtomicU64>>,
 }
 
 impl Slices {
-    /// Returns a reader of the response's body. [`next`](Self::next) returns the body piece by
-    /// piece.
-    ///
-    /// # Errors
-    /// [`ListWatchError::Protocol`] if the body has an encoding that was not requested.
+    /// Creates a reader of the response's body. Fails with [`ListWatchError::Protocol`] if the body
+    /// has an encoding that was not requested.
     pub(super) fn new(response: Response<Body>) -> Result<Self, ListWatchError> {
         let header_description = describe_headers(response.headers());
         let gunzip = match encoding(response.headers()) {
@@ -71,13 +61,12 @@ impl Slices {
         })
     }
 
-    /// Makes this reader pass read errors to [`Compression::observe_failure`], which disables
-    /// compression for later watches if kube's client fails to decompress them.
+    /// Makes this reader pass read errors to [`Compression::observe_failure`].
     pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
     }
 
-    /// Makes this reader add the number of bytes in each received frame to `received`.
+    /// Makes this reader add the received bytes to this counter.
     pub(super) fn counted_in(self, received: &Arc<AtomicU64>) -> Self {
         Self { received: Some(Arc::clone(received)), ..self }
     }
@@ -105,8 +94,8 @@ impl Slices {
         }
     }
 
-    /// Takes the next slice of the body from the bytes that have arrived, for [`next`](Self::next)
-    /// to return. Returns `false` if more bytes must arrive first.
+    /// Takes the next slice from the bytes that have arrived. Returns `false` if more bytes are
+    /// needed.
     fn take_slice(&mut self) -> Result<bool, ListWatchError> {
         let Some(gunzip) = &mut self.gunzip else {
             self.slice = self.rest.split_to(self.rest.len().min(SLICE));
@@ -127,8 +116,7 @@ impl Slices {
         ListWatchError::Interrupted(error)
     }
 
-    /// Adds a description of the response's headers to a protocol error. Returns other errors
-    /// unchanged.
+    /// Adds a description of the response's headers to a protocol error.
     pub(super) fn explain(&self, error: ListWatchError) -> ListWatchError {
         match error {
             ListWatchError::Protocol(error) => {

@@ -66,11 +66,7 @@ impl ListTweaks {
         self
     }
 
-    /// Checks that the user has set no parameter that the reflector sets itself, or for which
-    /// [`ListTweaks`] has a field ([`RESERVED`]).
-    ///
-    /// # Errors
-    /// A bad request (400) if the user has set such a parameter.
+    /// Returns a bad request (400) if the user has set a [reserved](RESERVED) parameter.
     pub(super) fn check(&self) -> Result<(), ListWatchError> {
         let Some((name, _)) = self.parameters.iter().find(|(name, _)| RESERVED.contains(&name.as_str()))
         else {

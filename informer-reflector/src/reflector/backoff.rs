@@ -8,16 +8,15 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The lower limit of configured waits; shorter ones are lengthened to it. With shorter waits,
-/// retries would follow each other almost without a pause.
+/// The minimum of configured waits. With shorter waits, retries would follow each other almost
+/// without a pause.
 const MIN: Duration = Duration::from_millis(10);
 
-/// The upper limit of configured waits and of waits that a server requests; longer ones are
-/// shortened to it. It also prevents overflow when a wait is added to a time.
+/// The maximum of configured waits and of waits that a server requests. It also prevents overflow
+/// when a wait is added to a time.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The waits before retries. They double from the first to the longest. Random jitter lengthens
-/// each wait by up to 100%.
+/// The waits before retries. They double up to the longest, with random jitter of up to 100%.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     first: Duration,
@@ -31,20 +30,18 @@ impl Backoff {
         Self { first, longest: longest.clamp(first, MAX), next: first }
     }
 
-    /// Returns the next wait. It is at least as long as the wait that the server requested, up to
-    /// an hour.
+    /// Returns the next wait, which is at least the one that the server requested.
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next.mul_f64(1.0 + fastrand::f64());
         self.next = (self.next * 2).min(self.longest);
         wait.max(clamped(retry_after))
     }
 
-    /// Returns the longest possible first wait: the first wait with the maximum jitter.
+    /// Returns the first wait with the maximum jitter.
     pub(super) fn max_first_wait(&self) -> Duration {
         self.first * 2
     }
 
-    /// Restarts the waits with the first one. Called after a success.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }

@@ -76,13 +76,13 @@ impl ReflectorConfig {
     /// second; maximum: 24 hours.
     ///
     /// The reflector also cancels a slow list. In total, it waits for the list's data at most this
-    /// timeout, plus 5 milliseconds for each received object. At no time is more than three times
-    /// this timeout left. A list of more than 200 objects a second is fast enough; only the
-    /// duration of a [watch](Self::watch_timeout) limits it.
+    /// timeout, plus 5 milliseconds for each received object. The remaining wait is never longer
+    /// than three times this timeout. A list of more than 200 objects a second is fast enough; only
+    /// the duration of a [watch](Self::watch_timeout) limits it.
     ///
     /// Objects can change while the list arrives, and some servers then send modified and deleted
-    /// objects before the end of the list. After the first of them, at most this timeout is left,
-    /// and further objects add no time.
+    /// objects before the end of the list. After the first of them, the remaining wait is at most
+    /// this timeout, and further objects add no time.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self

@@ -68,7 +68,6 @@ impl EventCounts {
         } += 1;
     }
 
-    /// Returns the number of all events.
     pub(super) fn total(&self) -> usize {
         (self.added + self.modified + self.deleted + self.bookmarks + self.other) as usize
     }

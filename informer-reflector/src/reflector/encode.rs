@@ -27,9 +27,8 @@ impl Encode {
         }
     }
 
-    /// Returns the object in encoded form: as JSON bytes, which are decoded when the object is
-    /// read. [`Storage::Compressed`] also compresses the bytes. Returns `None` if the object can't
-    /// be converted to JSON, or if this JSON can't be decoded.
+    /// Returns the object in encoded form; `None` if it can't be converted to JSON, or if this JSON
+    /// can't be decoded.
     pub(super) fn encoded(&self, object: &OwnedObject<AnyObject>) -> Option<OwnedObject<AnyObject>> {
         let json = catch_unwind(AssertUnwindSafe(|| (self.to_json)(object)));
         let json = json.unwrap_or_else(|payload| {

@@ -37,8 +37,8 @@ pub enum NextRequest {
 
 pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 
-/// Calls the failure handler, if there is one. No lock is held during the call (invariant I8). A
-/// panic of the handler is caught and logged (invariant I12).
+/// Calls the failure handler, if any. No lock is held (invariant I8), and a panic of the handler is
+/// logged (invariant I12).
 pub(super) fn report(handler: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
     let Some(handler) = handler else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| handler(failure))) {

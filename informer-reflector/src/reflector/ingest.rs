@@ -1,5 +1,4 @@
-//! [`Ingest`]: turns decoded objects into cached ones. It applies the transform, checks the
-//! identity of the object, and encodes the object if it is stored encoded.
+//! [`Ingest`]: turns decoded objects into cached ones.
 
 use std::any::type_name;
 use std::fmt;
@@ -17,7 +16,6 @@ use serde::de::DeserializeOwned;
 
 use super::encode::Encode;
 
-/// Changes the metadata of an object.
 type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 /// Changes an object, or returns the reason why the object is rejected.
 type AnyTransform = Arc<dyn Fn(&mut OwnedObject<AnyObject>) -> Result<(), String> + Send + Sync>;
@@ -35,8 +33,7 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Returns an `Ingest` for objects of type `K`. It has no transform, and leaves objects decoded
-    /// unless [`set_storage`](Self::set_storage) changes that.
+    /// Returns an `Ingest` without a transform, which leaves objects decoded.
     #[must_use]
     pub fn of<K: Resource + 'static>() -> Self {
         Self {
@@ -49,15 +46,13 @@ impl Ingest {
         }
     }
 
-    /// Sets a function that changes the metadata of each object. It runs before the
-    /// [transform](Self::set_transform) of the whole object.
+    /// Sets a function that changes the metadata of each object, before the
+    /// [transform](Self::set_transform).
     pub fn set_metadata_transform(&mut self, transform: TransformMetadata) {
         self.transform_metadata = Some(transform);
     }
 
-    /// Sets a function that changes each object. If the function returns an error, the object is
-    /// quarantined: the store keeps its earlier version, if any, and the status lists the object
-    /// with the error. A deleted object is removed nevertheless.
+    /// Sets a function that changes each object. If the function fails, the object is quarantined.
     pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
@@ -74,8 +69,8 @@ impl Ingest {
         self.storage = (storage != Storage::Decoded).then(|| Encode::of::<K>(storage));
     }
 
-    /// Returns the source to read from: `source`, or its variant that returns encoded objects. The
-    /// variant is used if it exists, objects are stored encoded, and there is no transform.
+    /// Returns `source`, or its variant that returns encoded objects, if objects are stored encoded
+    /// and not transformed.
     pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
         let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
         let encode = self.storage.as_ref().filter(|_| !is_changed);
@@ -102,8 +97,7 @@ impl fmt::Debug for Ingest {
 }
 
 impl Ingest {
-    /// Turns an arrived object into one for the cache: applies the transform, and encodes the
-    /// object if objects are stored encoded. Returns an error if the object has no name, or if the
+    /// Turns an arrived object into one for the cache. Fails if the object has no name, or if the
     /// transform fails.
     pub(super) fn take<K: 'static>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
         self.take_erased(object.cast()).map(Cached::cast)
@@ -121,7 +115,6 @@ impl Ingest {
         (self.meta)(object)
     }
 
-    /// Returns the key of an object.
     pub(super) fn key<K>(&self, object: OwnedObject<K>) -> Result<ObjectKey, KeyError> {
         match object.into_cached_if_encoded() {
             Ok(encoded) => Ok(encoded.key().clone()),
@@ -159,8 +152,7 @@ impl Ingest {
         }
     }
 
-    /// Returns the object encoded, if objects are stored encoded and this object can be; otherwise
-    /// the unchanged object.
+    /// Encodes the object, if objects are stored encoded and this object can be.
     fn stored(&self, object: OwnedObject<AnyObject>) -> OwnedObject<AnyObject> {
         let encode = |storage: &Encode| storage.encoded(&object);
         self.storage.as_ref().and_then(encode).unwrap_or(object)
@@ -189,7 +181,6 @@ impl Ingest {
     }
 }
 
-/// The identity and the version of an object.
 struct Identity {
     key: ObjectKey,
     resource_version: ResourceVersion,
@@ -197,8 +188,7 @@ struct Identity {
 }
 
 impl Identity {
-    /// Returns the first identifying field in which `meta` differs from this identity; `None` if
-    /// all are equal.
+    /// Returns the first identifying field in which `meta` differs.
     fn difference(&self, meta: &ObjectMeta) -> Option<&'static str> {
         if !self.is_named(meta) {
             Some("metadata.name or metadata.namespace")
@@ -211,8 +201,7 @@ impl Identity {
         }
     }
 
-    /// Returns whether the key equals the key of `meta`. Compares the parts, to avoid the
-    /// allocation of another key.
+    /// Returns whether the key equals that of `meta`, without the allocation of another key.
     fn is_named(&self, meta: &ObjectMeta) -> bool {
         let name = match meta.namespace.as_deref() {
             Some(namespace) if !namespace.is_empty() => {

@@ -8,21 +8,19 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// The number of objects at which a list is first checked for objects that occur repeatedly. It is
-/// checked again whenever its length has doubled.
+/// The number of objects at which a list is first checked for repeated objects.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// The number of objects at which the list is next checked for objects that the server has sent
-    /// several times.
+    /// The number of objects at which the list is next checked for repeated objects.
     check_at: usize,
-    /// The state of each object that a streaming list sent after the stream's first modification or
-    /// deletion. `None` means that the object was deleted. These states replace those in `objects`.
+    /// The objects that a streaming list sent after its first change; `None` if deleted. They
+    /// replace those in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
-    /// The number of objects whose name can't be read, usually because they can't be decoded.
+    /// The number of objects whose name can't be read.
     nameless: usize,
     received: usize,
 }
@@ -40,8 +38,7 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Returns the number of received objects, including those that can't be decoded or
-    /// transformed.
+    /// Returns the number of received objects, including quarantined ones.
     pub(super) fn received(&self) -> usize {
         self.received
     }
@@ -58,12 +55,8 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Calls [`check_for_repetitions_now`](Self::check_for_repetitions_now) when the list has
-    /// [`MIN_CHECKED`] objects, and again whenever its length has doubled. So the memory of an
-    /// endless list that repeats its objects is bounded.
-    ///
-    /// # Errors
-    /// If more than half of the objects are repetitions.
+    /// Calls [`check_for_repetitions_now`](Self::check_for_repetitions_now) whenever the length of
+    /// the list has doubled. So the memory of an endless list that repeats its objects is bounded.
     pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
         if self.objects.len() < self.check_at {
             return Ok(());
@@ -73,11 +66,8 @@ impl<K> Listing<K> {
         outcome
     }
 
-    /// Drops each object whose key occurs again later in the list.
-    ///
-    /// # Errors
-    /// If more than half of the objects are dropped. Such a list may never end, because the server
-    /// sends the same objects again and again.
+    /// Drops each object whose key occurs again later in the list. Fails if more than half of the
+    /// objects are dropped, because such a list may never end.
     pub(super) fn check_for_repetitions_now(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
@@ -97,22 +87,20 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Records that the stream has sent a change before the end of the list. From now on, arriving
-    /// objects replace listed objects with the same key.
+    /// Records that the stream has sent a change. From now on, arriving objects replace listed
+    /// objects with the same key.
     pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }
 
-    /// Removes an object, which may or may not have been listed before.
     pub(super) fn remove(&mut self, key: ObjectKey) {
         self.has_changes = true;
         self.quarantined.remove(&key);
         self.changes.insert(key, None);
     }
 
-    /// Records an object that can't be decoded or transformed, so that the store does not delete
-    /// the object. If a valid version of the object has arrived earlier in the same list, that
-    /// version is stored.
+    /// Records a quarantined object, so that the store keeps it. If a valid version has arrived
+    /// earlier in the list, that version is stored.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         // I10: the object exists on the server, although the list lacks it.
         self.received += 1;
@@ -122,7 +110,6 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Returns the keys of the listed objects that can't be decoded or transformed.
     pub(super) fn all_quarantined(&self) -> &BTreeSet<ObjectKey> {
         &self.quarantined
     }

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum number of requests that can follow each other without a wait.
 const BURST: u32 = 10;
 
-/// The interval at which the allowance of requests without a wait grows by one, up to [`BURST`].
 const REFILL: Duration = Duration::from_secs(1);
 
 /// An allowance of requests without a wait: at most ten, and each second adds one.
@@ -22,7 +20,7 @@ impl Pace {
         Self { full_at: Instant::now() }
     }
 
-    /// Takes one request from the allowance. Returns `false` if the allowance is used up.
+    /// Takes one request. Returns `false` if the allowance is used up.
     pub(super) fn take(&mut self) -> bool {
         let now = Instant::now();
         let full_at = self.full_at.max(now) + REFILL;

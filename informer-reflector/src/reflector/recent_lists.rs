@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum number of lists that a reflector keeps a record of.
 const MAX_RECORDS: usize = 16;
 
 /// The cause of a reflector's first list, in its [`ListRecord`].

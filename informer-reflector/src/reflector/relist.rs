@@ -30,7 +30,6 @@ impl RelistHandle {
         self.requests.notified().await;
     }
 
-    /// Clears the requests, because a list begins.
     pub(super) fn clear_requests(&self) {
         _ = self.requests.notified().now_or_never();
     }

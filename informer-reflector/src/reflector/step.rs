@@ -26,7 +26,7 @@ impl From<Request> for NextRequest {
     }
 }
 
-/// The form in which a [`Request`] is sent: a list is either streaming or paged.
+/// The kind of HTTP request that is sent for a [`Request`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     StreamingList,
@@ -40,15 +40,14 @@ pub(super) enum Step {
     Now(Request),
     /// List, because a [`RelistHandle`](super::RelistHandle) requested it.
     Requested,
-    /// Send the request immediately, although the last request failed. If the
-    /// [`Pace`](super::pace::Pace) does not allow that, send it after a backoff.
+    /// Send the request immediately after an error, or after a backoff if
+    /// [`Pace`](super::pace::Pace) requires one.
     AtOnce(Request, ListWatchError),
-    /// Send the request after a backoff, because of an error.
+    /// Send the request after a backoff.
     Later(Request, ListWatchError),
 }
 
 impl Step {
-    /// Returns the error that ended the last request.
     pub(super) fn error(&self) -> Option<&ListWatchError> {
         match self {
             Self::Now(_) | Self::Requested => None,
@@ -58,7 +57,7 @@ impl Step {
 
     /// Returns why this step is a relist, for
     /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists); `None` if the step is a
-    /// watch. `ended_request` is the list or watch before this step.
+    /// watch.
     pub(super) fn relist_cause(&self, ended_request: Form) -> Option<&'static str> {
         let next = match self {
             Self::Requested => return Some("requested"),
@@ -75,8 +74,7 @@ impl Step {
         }
     }
 
-    /// Returns how a list or watch ended, as a text for its tracing span: for example `complete`,
-    /// or the cause of an error. `ended_request` is this list or watch.
+    /// Returns how the list or watch `ended_request` ended, for its tracing span.
     fn outcome(&self, ended_request: Form) -> &'static str {
         match self {
             Self::Requested => "relist requested",
@@ -91,8 +89,7 @@ impl Step {
 pub(super) struct RequestSpan {
     pub(super) span: Span,
     form: Form,
-    /// The [totals](super::reporter::Reporter::totals) of listed objects and of events before the
-    /// request.
+    /// The [totals](super::reporter::Reporter::totals) before the request.
     before: (u64, u64),
 }
 
@@ -115,7 +112,6 @@ impl<K: 'static> Reflector<K> {
         RequestSpan { span, form, before }
     }
 
-    /// Records the end of a request in its span.
     pub(super) fn record_end(&self, RequestSpan { span, form, before }: RequestSpan, step: &Step) {
         if span.is_disabled() {
             return;

@@ -1,11 +1,10 @@
 //! Streaming lists (KEP-3157): one request returns the existing objects, then a bookmark, and
 //! continues as the watch.
 //!
-//! Such a list costs the server less memory and saves a request. Note: servers, proxies and fakes
-//! without streaming lists ignore the parameters and return an ordinary watch, so the bookmark
-//! never arrives. client-go waits for the bookmark forever. This reflector makes a paged list after
-//! a stream that stalls, and the next lists of the resource are paged, too. A watch can resume only
-//! from the bookmark's version, because the objects before the bookmark arrive in any order.
+//! Note: servers, proxies and fakes without streaming lists ignore the parameters and return an
+//! ordinary watch, so the bookmark never arrives. client-go waits for the bookmark forever. This
+//! reflector makes a paged list after a stream that stalls. A watch can resume only from the
+//! bookmark's version, because the objects before the bookmark arrive in any order.
 
 use std::time::Duration;
 
@@ -23,26 +22,21 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// Each object of a streaming list lengthens the reflector's maximum wait for the end of the list
-/// by this time. The reflector cancels a stream that delivers fewer than 200 objects a second for
-/// too long, and makes a paged list.
+/// Each object of a streaming list lengthens the maximum wait for the end of the list by this time.
 ///
-/// This limit detects servers that return an ordinary watch: no cluster changes objects of one type
-/// 200 times a second for long. A streaming list over a slow link can also be slower than the
-/// limit. Paged lists are better for a slow link, because servers before 1.37 compress lists but
+/// A stream with fewer than 200 objects a second can be an ordinary watch: no cluster changes
+/// objects of one type 200 times a second for long. A streaming list over a slow link can also have
+/// fewer. Paged lists are better for a slow link, because servers before 1.37 compress lists but
 /// not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// Each received object of a streaming list lengthens the remaining time for which the reflector
-/// waits for the end of the list. This is the maximum of the remaining time, as a multiple of
+/// The maximum of the remaining wait for the end of a streaming list, as a multiple of
 /// `list_stall_timeout`. Without a maximum, 720,000 objects would lengthen the wait by an hour.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
-/// After this number of failed streaming lists, the reflector makes a paged list. A complete list
-/// restarts the count.
+/// After this number of failed streaming lists, the reflector makes a paged list.
 const MAX_BROKEN: u32 = 2;
 
-/// The reason why a streaming list failed.
 enum StreamListError {
     Failed(ListWatchError),
     /// The server closed the stream without an error before the end of the list.
@@ -54,8 +48,7 @@ enum StreamListError {
 /// The state of a streaming list after a batch of events.
 enum Progress<K> {
     Going,
-    /// The list is complete. Contains its resource version, and the events that arrived in the same
-    /// batch after the end of the list.
+    /// The list's resource version, and the events after the end of the list in the same batch.
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
@@ -87,8 +80,7 @@ impl Allowance {
         }
     }
 
-    /// Called when a streaming list contains a modified or deleted object. From now on, received
-    /// objects no longer lengthen the time for which the reflector waits for the end of the list.
+    /// Records a change in the list. From now on, received objects no longer lengthen the wait.
     fn changes_have_begun(&mut self) {
         // All existing objects have arrived, so the end of the list must follow.
         self.earns = false;
@@ -204,8 +196,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives the objects of a streaming list until its end. Returns the list's resource version,
-    /// and the events of the watch that arrived in one batch with the end of the list.
+    /// Receives a streaming list until its end. Returns the values of [`Progress::Ended`].
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,
@@ -301,9 +292,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes `objects` of an arriving list to the store, and adds the objects that the store
-    /// returns to `listing`. If the store already has the same version of an object, it can return
-    /// the stored copy, so that the object is in memory only once.
+    /// Passes objects of an arriving list to the store, and adds the objects that the store returns
+    /// to `listing`. The store can return its own copies, so that each object is in memory only
+    /// once.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;
@@ -313,8 +304,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         listing.push(self.store.list_part(objects));
     }
 
-    /// Adds an undecodable object to the status. Also adds it to the list, so that it does not
-    /// count as deleted.
+    /// Adds an undecodable object to the status and the list, so that it does not count as deleted.
     pub(super) fn quarantine_listed(&mut self, rejected: &RejectedObject, listing: &mut Listing<K>) {
         // I10: the object is reported, and its earlier version stays in the store.
         self.reporter.quarantine(rejected);

@@ -1,5 +1,4 @@
-//! Runs a reflector's watch, from the last resource version until the server or the network ends
-//! the watch. Also decides the reflector's next step after each kind of end.
+//! Runs a reflector's watch, and decides the next step after each kind of end.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -42,13 +41,11 @@ const MAX_FAILURES: u32 = 3;
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
     pub(super) failures: u32,
-    /// Whether a watch has failed because of its resource version: the version had expired, was
-    /// newer than the server's state, or was too long for a URL. The first such failure causes an
+    /// Whether a watch has failed because of its resource version. The first such failure causes an
     /// immediate relist. After a further one, the relist waits for the backoff.
     refused: bool,
 }
 
-/// An open watch.
 pub(super) struct OpenWatch<K> {
     pub(super) events: WatchStream<K>,
     /// The time at which the stream was opened; for a streaming list, before its objects arrived.
@@ -67,12 +64,10 @@ const MAX_GATHERED: usize = 100;
 /// The changes for the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
-    /// The numbers of received events by type. They include events that change no object, such as
-    /// bookmarks.
+    /// The received events, including those that change no object, such as bookmarks.
     events: EventCounts,
 }
 
-/// How a watch ended.
 enum Ending {
     /// The server closed the watch without an error, or the watch has exceeded its timeout.
     Closed,
@@ -133,7 +128,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Passes changes to the store until the watch ends, exceeds its timeout, or is silent for too
-    /// long. `began` is the start of the watch; after a streaming list, the end of the list.
+    /// long.
     async fn receive_until_end(&mut self, watch: &mut OpenWatch<K>, began: Instant) -> Ending {
         let end = watch.opened + watch.lifetime + GRACE;
         let mut stable_at = Some(began + STABLE_WATCH);
@@ -170,8 +165,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Counts and logs a silent connection. Only the first of consecutive silent connections is
-    /// logged at level info.
+    /// Counts a silent connection, and logs it. Only the first in a row is logged at level info.
     fn log_silence(&mut self, silence: Duration) {
         let resource = self.lister_watcher.description();
         self.silence.silent_connections = self.silence.silent_connections.saturating_add(1);
@@ -182,8 +176,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store until the watch ends, and returns how it ended. Returns `None`
-    /// if the watch goes on, but the caller must calculate its deadline again before the next call.
+    /// Passes changes to the store until the watch ends. Returns `None` if the watch goes on, but
+    /// the caller must calculate its deadline again.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -222,8 +216,6 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns the step after a failed watch: a resumed watch, or a relist if a watch cannot resume
-    /// or if resuming has failed several times.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if is_version_refused(&error) {
             self.log_expired(&error);
@@ -251,14 +243,12 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Step::Later(if is_enough { Request::List } else { self.next_request() }, error)
     }
 
-    /// Returns the request after the end of a watch: resume, or list if there is no version to
-    /// resume from.
+    /// Returns a watch, or a list if there is no version to resume from.
     fn next_request(&self) -> Request {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
-    /// Adds events that arrived together to `gathered`. If the stream has ended or failed, or if an
-    /// event ends the watch, returns how the watch ended.
+    /// Adds events to `gathered`. Returns how the watch ended, if it did.
     fn take_received(
         &mut self,
         received: Option<ReceivedEvents<K>>,
@@ -322,10 +312,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta(object)))
     }
 
-    /// Handles an event whose object can't be decoded or transformed. For a deletion, returns the
-    /// deletion for the store. Otherwise, lists the object in the status and returns `None`, so
-    /// that the store keeps the earlier version. Returns `Err`, which ends the watch, if the object
-    /// has no readable key or the event's meaning is unknown.
+    /// Handles an event whose object can't be decoded or transformed. The store keeps the earlier
+    /// version, unless the object was deleted. Returns `Err`, which ends the watch, if the event
+    /// can't be attributed to an object.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,
@@ -357,8 +346,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether a relist can help if resuming does not. It can't if the server is unavailable,
-/// limits requests, or rejects the credentials.
+/// Returns whether a relist can help if resuming does not.
 fn can_relist_help(error: &ListWatchError) -> bool {
     let is_about_client = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
     !is_about_client && !error.is_unavailable()

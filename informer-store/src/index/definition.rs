@@ -1,9 +1,7 @@
-//! [`Definition`]: the name and function of an index. It converts changes of objects to changes of
-//! the index.
+//! [`Definition`]: the name and function of an index.
 //!
-//! There are two steps, because the function is user code and must not run under a lock: `compute`
-//! calls the function without a lock, and `apply` replaces the old values of the changed objects in
-//! the index with the returned values.
+//! A change of the index has two steps, because the function is user code: `compute` calls the
+//! function without a lock, and `apply` adds the returned values to the index.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -16,65 +14,55 @@ use smallvec::SmallVec;
 use super::{AnyIndexState, IndexState, IndexValue, ValueEntry};
 use crate::{Change, IndexFailure};
 
-/// The index values of one object; usually no value or one value.
+/// The index values of one object, usually at most one.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// The index values of each object, by the object's slot in the store's
-/// [`SlotMap`](crate::slot_map::SlotMap). A value is represented by the number that the index has
-/// assigned to it.
+/// For each slot of the store's [`SlotMap`](crate::slot_map::SlotMap), the numbers that the index
+/// has assigned to the values of the object.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;
 
-/// The function that returns the index values of an object.
 pub(crate) enum Function<V> {
-    /// A function of the whole object, which the user has provided.
+    /// A user's function of the whole object.
     OfObject(ObjectFunction<V>),
     /// A function of the object's key. Its values never change while the object exists.
     OfKey(fn(&ObjectKey) -> Values<V>),
 }
 
-/// The definition of an index with values of type `V`.
 pub(crate) struct Definition<V> {
     name: String,
     function: Function<V>,
 }
 
-/// The effect of a change on the store's [`SlotMap`](crate::slot_map::SlotMap) of objects, which
-/// assigns a number (slot) to each object.
+/// A change of an object that the store's [`SlotMap`](crate::slot_map::SlotMap) already has, but
+/// the index lacks.
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
-    /// The key of the added or updated object. `None` if the change removed the object, which then
-    /// has no index values.
+    /// `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether an index function that reads only the key must run for the object: the object is new
-    /// to the store, or the index is being built from existing objects. An update does not change
-    /// the key, so such a function need not run again.
+    /// Whether a [`Function::OfKey`] must run for the object. An update does not change the key.
     pub(crate) is_new: bool,
 }
 
-/// The index values of one object ([`AnyIndex::values_of`]) or of several changes
-/// ([`AnyIndex::compute`]), in a box that hides the type of the values.
+/// Index values without their type: of one object ([`AnyIndex::values_of`]) or of several changes
+/// ([`AnyIndex::compute`]).
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The values that a user's index function returned for several changes. [`AnyIndex::apply`] also
-/// stores the values here that it removes from the index, to be dropped later.
+/// The values that a user's index function returned for several changes.
 struct ComputedValues<V> {
-    /// For each change, the index values of its object. The row of a change is empty if the change
-    /// is a removal, or if the index function failed for the object.
+    /// The values for each change; none for a removal, or if the function failed.
     rows: Vec<Values<V>>,
-    /// Values that no object has any more. They are kept here, so that they are dropped while no
-    /// lock is held.
+    /// Values that [`AnyIndex::apply`] removed. They are kept here, so that they are dropped while
+    /// no lock is held.
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
-/// The failures of index functions for a list of changes, each with the position of its change in
-/// the list.
+/// Failures of index functions, each with the position of its change.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
-/// Returns the failures of index functions without obsolete ones. The failure for a change is
-/// obsolete if a later change in the list replaces or removes the same object.
+/// Returns the failures, except those of objects that a later change replaces or removes.
 pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
@@ -85,14 +73,12 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
     failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
 }
 
-/// The number of changes in a group. For each group of changes, all index functions are called, one
-/// after the other, before the next group begins. A [`Codec`](informer_core::Codec) keeps this
-/// number of objects in memory after decoding them, so all index functions together decode an
-/// encoded object only once.
+/// The number of changes in a chunk. All index functions run for one chunk before they run for the
+/// next. A [`Codec`](informer_core::Codec) keeps this number of decoded objects, so all index
+/// functions together decode an encoded object only once.
 const COMPUTED_TOGETHER: usize = 32;
 
-/// Calls [`AnyIndex::compute`] of all definitions for all changes, which adds errors to `failures`.
-/// Must be called without a lock.
+/// Calls all index functions for all changes. Must be called without a lock.
 pub(crate) fn compute_all(
     definitions: &[Arc<dyn AnyIndex>],
     changes: &[Change<AnyObject>],
@@ -113,20 +99,16 @@ pub(crate) trait AnyIndex: Send + Sync {
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
-    /// Returns the [`Values`] of one object, or the error of the index function. Must be called
-    /// without a lock.
+    /// Returns the [`Values`] of one object. Must be called without a lock.
     fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
-    /// Returns an empty container for the index values of the given number of changes.
+    /// Returns an empty container for [`compute`](Self::compute).
     fn new_computed(&self, changes: usize) -> Computed;
 
-    /// Calls the index function for each object that `changes` adds or updates. Adds the values to
-    /// `computed` and the errors to `failures`. Does nothing for an index function that reads only
-    /// the key ([`Function::OfKey`]): [`apply`](Self::apply) calls such a function. Must be called
-    /// while no lock is held.
+    /// Calls a [`Function::OfObject`] for each added or updated object; [`apply`](Self::apply)
+    /// calls a [`Function::OfKey`]. Must be called while no lock is held.
     ///
-    /// `changes` is a part of all changes of a transaction. `first` is the position of this part in
-    /// all changes, because `failures` contains positions in all changes.
+    /// `first` is the position of `changes` among all changes of the transaction.
     fn compute(
         &self,
         changes: &[Change<AnyObject>],
@@ -135,9 +117,8 @@ pub(crate) trait AnyIndex: Send + Sync {
         failures: &mut Failures,
     );
 
-    /// Applies changes to the index. `computed` has the values that [`compute`](Self::compute)
-    /// returned for the same changes. Afterwards, `computed` contains only values that the index
-    /// does not keep. Drop `computed` while no lock is held.
+    /// Applies changes to the index. `computed` has the values of [`compute`](Self::compute) for
+    /// the same changes. Drop `computed` while no lock is held.
     ///
     /// Returns the positions of the changes whose values could not be added, because the `Hash` or
     /// `Eq` of a value panicked. If several changes concern the same slot, only a failure of the
@@ -164,7 +145,6 @@ impl<V: IndexValue> Definition<V> {
         Self { name: name.to_owned(), function: Function::OfKey(function) }
     }
 
-    /// Returns the index values of one object, or the error of the index function.
     fn call(&self, object: &Cached<AnyObject>) -> Result<Values<V>, String> {
         match &self.function {
             Function::OfKey(function) => Ok(function(object.key())),
@@ -232,8 +212,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
         computed: &mut Computed,
         applied: &mut dyn Iterator<Item = Option<Applied<'_>>>,
     ) -> Vec<usize> {
-        // The position of the last change of each slot, if it failed. The next change of the same
-        // object is in the same slot, so it replaces the position, or removes it if it succeeds.
+        // By slot, because a later change of the same object replaces or removes the position.
         let mut panicked = BTreeMap::new();
         let Some(state) = state.as_any_mut().downcast_mut::<IndexState<V>>() else { return Vec::new() };
         let mut own = ComputedValues { rows: Vec::new(), out_of_use: Vec::new() };
@@ -259,7 +238,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
     }
 }
 
-/// The error of [`set_values`]: the `Hash` or `Eq` of an index value panicked.
+/// The error if the `Hash` or `Eq` of an index value panicked.
 struct ValuePanicked;
 
 /// Returns the failure for an object whose values [`AnyIndex::apply`] could not add.
@@ -272,9 +251,8 @@ pub(crate) fn value_panicked(
     IndexFailure { index: index.to_owned(), key: key.clone(), resource_version, error }
 }
 
-/// Sets the index values of the object in a slot. Updates only the
-/// [`Posting`](crate::posting::Posting)s of values that the object gains or loses. If the `Hash` or
-/// `Eq` of a value panics, the object has no values afterwards.
+/// Sets the index values of the object in a slot. If the `Hash` or `Eq` of a value panics, the
+/// object has no values afterwards.
 fn set_values<V: IndexValue>(
     state: &mut IndexState<V>,
     by_slot: &mut ValuesBySlot,

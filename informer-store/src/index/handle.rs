@@ -94,9 +94,8 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
         self.state_in(state).is_some()
     }
 
-    /// Returns whether the index function returns `value` for an object; `false` if the function
-    /// fails or the index has been removed. The object need not be in the store. Calls the index
-    /// function, so the caller must not hold a lock.
+    /// Returns whether the index function returns `value` for an object, which need not be in the
+    /// store. Calls the index function, so the caller must not hold a lock.
     pub(crate) fn has_value<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,
@@ -134,8 +133,7 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     }
 }
 
-/// Returns the objects that have an index value in common with `object`; no objects if the index
-/// has been removed.
+/// Implements [`Index::with_common_value`].
 pub(crate) fn with_common_value(
     shared: &Shared,
     id: IndexId,

@@ -1,15 +1,8 @@
 //! Adds an index to a store that is in use. Readers are not blocked, and the writer only briefly.
 //!
-//! The index function is user code, so it runs while no lock is held. [`build`] has three steps:
-//!
-//! 1. It indexes the objects of a snapshot, and repeats this for the objects that have changed
-//!    since. There are at most `ROUNDS` rounds, because a busy writer can change objects faster
-//!    than a round indexes them.
-//! 2. From now on, the writer calls the index function for each change, and appends the results to
-//!    a list, [`Joining::log`]. `build` indexes the objects that changed between the last round and
-//!    the first entry of this list.
-//! 3. `build` adds the results in the list to the index, without calling the function. The writer
-//!    waits during this step, because `build` holds the write lock.
+//! The index function is user code, so it runs while no lock is held. [`build`] first indexes
+//! snapshots, in a few rounds. Then the writer calls the function for each change, and appends the
+//! results to [`Joining::log`]. At the end, `build` applies this log under the write lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,16 +18,13 @@ use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
-/// The maximum number of rounds at the beginning of [`build`]. The first round indexes all objects
-/// of the store. Each further round indexes the objects that have changed since the previous round.
+/// The maximum number of rounds. A round indexes the objects that have changed since the previous
+/// round. A busy writer can change objects faster than a round indexes them.
 const ROUNDS: usize = 3;
 
-/// If a round of [`build`] indexes at most this number of objects, it is the last round. The next
-/// step of `build` then indexes the objects that changed during this round, which are few because
-/// the round was short.
+/// A round that indexes at most this number of objects is the last one.
 const MAX_REMAINING_CHANGES: usize = 1_000;
 
-/// Builds an index of the objects in the store, and adds it to the store.
 pub(crate) fn install<K: 'static, V: IndexValue>(
     shared: &Arc<Shared>,
     definition: Definition<V>,
@@ -60,31 +50,28 @@ fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, Ind
     Ok(join.finish(build))
 }
 
-/// An index under construction, from the time when the writer begins to call its index function.
-/// The writer appends the results of each transaction to `log`.
+/// An index under construction, for which the writer calls the index function. The writer appends
+/// the results of each transaction to `log`.
 pub(crate) struct Joining {
     id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) log: Vec<Logged>,
 }
 
-/// An entry of [`Joining::log`]: the changes of one transaction during the construction of the
-/// index, and the results of the index function for these changes. [`Build::replay`] applies both
-/// to the index.
+/// The changes of one transaction, and the results of the index function for these changes.
 pub(crate) struct Logged {
     pub(crate) computed: Computed,
     pub(crate) changes: Vec<LoggedChange>,
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// A change of one object, kept in [`Joining::log`] until the construction of the index ends.
-/// Unlike [`Applied`], the struct owns the key of the object.
+/// A change of one object. Unlike [`Applied`], the struct owns the key of the object.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// The number (slot) of the object in the store, and whether the change added an object that
-    /// the store lacked. `None` for the removal of an object that the store lacked.
+    /// The slot of the object, and whether the change added an object that the store lacked. `None`
+    /// if there was no object to remove.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -102,8 +89,8 @@ struct Join<'a> {
 }
 
 impl<'a> Join<'a> {
-    /// Adds the index to `WriterNotes::joining`, so that the writer adds all later changes to
-    /// [`Joining::log`]. Returns the objects without these later changes.
+    /// Makes the writer add all later changes to [`Joining::log`]. Returns the objects without
+    /// these changes.
     fn begin(
         shared: &'a Shared,
         definition: &Arc<dyn AnyIndex>,
@@ -118,9 +105,7 @@ impl<'a> Join<'a> {
         Ok((Self { shared, id }, shared.state.read().objects.entries().clone()))
     }
 
-    /// Completes the index with the changes that the writer has made during the construction
-    /// ([`Joining::log`]), and adds the index to the store. Does both in one step under the write
-    /// lock.
+    /// Applies [`Joining::log`] and adds the index to the store, in one step under the write lock.
     fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -142,8 +127,7 @@ impl<'a> Join<'a> {
 }
 
 impl Drop for Join<'_> {
-    /// Removes the index from `WriterNotes::joining` (the indexes under construction) if the
-    /// construction panicked.
+    /// Removes the index from `WriterNotes::joining` if the construction panicked.
     fn drop(&mut self) {
         let mut notes = self.shared.write.lock();
         if let Some(position) = notes.joining.iter().position(|joining| joining.id == self.id) {
@@ -176,8 +160,7 @@ impl Build {
         }
     }
 
-    /// Updates the index, so that it matches the objects in `entries`. Returns the number of slots
-    /// whose object has changed.
+    /// Updates the index to the objects in `entries`. Returns the number of changed slots.
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
@@ -213,7 +196,6 @@ impl Build {
         changes.len()
     }
 
-    /// Applies an entry of [`Joining::log`], the changes of one transaction, to the index.
     fn replay(&mut self, logged: &mut Logged) {
         for change in &logged.changes {
             self.failures.remove(&change.key);

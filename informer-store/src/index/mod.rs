@@ -49,11 +49,10 @@ pub(crate) struct IndexState<V> {
 
 #[derive(Debug)]
 pub(crate) struct ValueEntry<V> {
-    /// The index value, shared by all copies of the entry. Copying an entry under a lock does not
-    /// call `V::clone`, and only dropping the last copy drops the value.
+    /// The index value. It is shared, so that copying an entry under a lock does not call
+    /// `V::clone`.
     value: Arc<V>,
-    /// The hash of the value. It is stored, so that removing the value does not call the user's
-    /// `Hash`.
+    /// The hash of the value, stored so that removing the value does not call the user's `Hash`.
     hash: u64,
     posting: Posting,
 }
@@ -76,8 +75,6 @@ impl<V: IndexValue> IndexState<V> {
         self.values.find(HASH_SEED.hash_one(value), |entry| (*entry.value).borrow() == value)
     }
 
-    /// Returns the slots of the objects with this value. A slot is the number that the store has
-    /// assigned to an object.
     pub(crate) fn posting<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Posting
     where
         V: Borrow<Q>,
@@ -89,9 +86,9 @@ impl<V: IndexValue> IndexState<V> {
         self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// Adds the number (ID) of each of `values` to `ids`. A value that the index lacks gets a new
-    /// number and is moved to the index; other values stay in `values`. If the `Hash` or `Eq` of a
-    /// value panics, `ids` has the numbers of the values that were processed before.
+    /// Adds the ID of each of `values` to `ids`. Moves new values to the index; other values stay
+    /// in `values`. If the `Hash` or `Eq` of a value panics, `ids` has the IDs of the earlier
+    /// values.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
         while let Some(value) = values.get(position) {
@@ -107,7 +104,7 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Removes and returns the value with the number `id`, if no object has it.
+    /// Removes and returns the value with this ID, if no object has the value.
     fn remove_unused(&mut self, id: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = self.values.get(id).filter(|entry| entry.posting.is_empty())?;
         let hash = entry.hash;
@@ -120,8 +117,8 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Records that the object with the number `slot` no longer has the value with the number `id`.
-    /// If no object has this value any more, removes and returns the value.
+    /// Removes the value `id` from the object in a slot. Returns the value if no object has it any
+    /// more.
     fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);
@@ -139,11 +136,10 @@ pub(crate) trait AnyIndexState: Send + Sync {
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
 
-    /// Replaces the slots of objects with their new slots, after a compaction has moved the objects
-    /// to other slots.
+    /// Replaces the slots of objects with their new slots after the store compacted its objects.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
-    /// Returns whether the index has allocated memory for many more values than it contains.
+    /// Returns whether [`compact`](Self::compact) would free much memory.
     fn is_sparse(&self) -> bool;
 
     /// Frees the unused memory of the index.

@@ -39,12 +39,12 @@ impl<V> Recent<V> {
         (!self.is_too_old(entry, now)).then_some(&entry.value)
     }
 
-    /// Returns the value of a key, even if it has expired.
+    /// Returns the value, even if it has expired.
     pub(super) fn entry(&self, key: &ObjectKey) -> Option<&V> {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// Returns a mutable reference to the value of a key, even if it has expired.
+    /// Returns the value for changes, even if it has expired.
     pub(super) fn entry_mut(&mut self, key: &ObjectKey) -> Option<&mut V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
@@ -54,8 +54,8 @@ impl<V> Recent<V> {
         self.by_age.values().filter_map(move |key| self.get(key, now))
     }
 
-    /// Adds or replaces the value of a key. Removed values are moved to `forgotten`, so that the
-    /// caller decides when to drop them.
+    /// Adds or replaces the value of a key. Moves removed values to `forgotten`, so that the caller
+    /// decides when to drop them.
     pub(super) fn insert(&mut self, key: ObjectKey, value: V, now: Instant, forgotten: &mut Vec<V>) {
         self.insertions += 1;
         self.by_age.insert(self.insertions, key.clone());

@@ -1,8 +1,5 @@
-//! [`WriteLog`]: the recent writes of this process, and known deletions. This code uses no lock, no
-//! clock and no store.
-//!
-//! The log has at most one write for each object. It drops the write when the store has the same, a
-//! later or an incomparable version of the object, or when the object is deleted.
+//! [`WriteLog`]: the recent writes of this process, at most one per object, and known deletions.
+//! This code uses no lock, no clock and no store.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +7,16 @@ use informer_core::{Cached, Deleted, ObjectKey, ResourceVersion, Uid};
 
 use super::recent::Recent;
 
-/// The maximum number of tombstones (recorded deletions), as a multiple of the maximum number of
-/// writes. It is large because tombstones are small, and because every deletion adds a tombstone,
-/// even if this process did not write the object.
+/// The maximum number of tombstones, as a multiple of the maximum number of writes. It is large
+/// because every deletion adds a tombstone, even if this process did not write the object.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
     writes: Recent<Cached<K>>,
-    /// The known deletions. They are separate from the writes, so that many deletions don't
-    /// displace writes.
+    /// The known deletions, separate from the writes, so that many deletions don't displace writes.
     tombstones: Recent<Tombstone>,
 }
 
-/// The version and UID of a deleted object.
 #[derive(Debug)]
 struct Tombstone {
     resource_version: ResourceVersion,
@@ -50,20 +44,17 @@ impl<K> WriteLog<K> {
         self.writes.len()
     }
 
-    /// Returns the recorded write of a key, unless it has expired.
     pub(super) fn get(&self, key: &ObjectKey, now: Instant) -> Option<&Cached<K>> {
         self.writes.get(key, now)
     }
 
-    /// Returns all recorded writes that have not expired.
     pub(super) fn writes(&self, now: Instant) -> impl Iterator<Item = &Cached<K>> {
         self.writes.iter(now)
     }
 
     /// Records a write, unless a later version or the deletion of the object is known, or the
-    /// capacity is 0. Returns whether the write was recorded. Moves `object` to `forgotten` if it
-    /// was not recorded; otherwise moves all writes there that were replaced, had expired or
-    /// exceeded the capacity.
+    /// capacity is 0. Returns whether the write was recorded. Moves writes that the log does not
+    /// keep to `forgotten`.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self
@@ -79,8 +70,8 @@ impl<K> WriteLog<K> {
         self.writes.len() > 0
     }
 
-    /// Removes and returns the recorded write of an object whose new version in the store is
-    /// `stored`. If the write is later than `stored`, keeps the write and returns `None`.
+    /// Removes and returns the recorded write of an object, unless the write is later than
+    /// `stored`.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)
@@ -98,9 +89,8 @@ impl<K> WriteLog<K> {
         (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Adds a tombstone (recorded deletion) for a deleted object. Also removes and returns the
-    /// recorded write with the object's key, unless that write is of an object that was created
-    /// later.
+    /// Adds a tombstone. Also removes and returns the recorded write with the object's key, unless
+    /// that write is of an object that was created later.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
         // Without a last known state, the UID and the version of the object are unknown, so there
         // is nothing to record.
@@ -113,8 +103,7 @@ impl<K> WriteLog<K> {
         covered.then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Removes the tombstone (recorded deletion) of an object, and removes and returns its recorded
-    /// write. Call this method when the object's namespace is no longer watched.
+    /// Removes the tombstone of an object, and removes and returns its recorded write.
     pub(super) fn released(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         self.tombstones.remove(key);
         self.writes.remove(key)

@@ -52,7 +52,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
     }
 }
 
-/// A source that lists one object of a [`MemorySource`], and of this object only the metadata.
+/// A source that lists only the metadata of one object.
 struct OneObject<K> {
     source: MemorySource<K>,
     key: ObjectKey,
@@ -77,8 +77,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<PartialObjectMet
     }
 }
 
-/// Returns the objects of a list as `ADDED` events. If `ends_with_bookmark` is `true`, the bookmark
-/// that ends a streaming list follows.
+/// Returns the objects of a list as `ADDED` events, and then the bookmark that ends a streaming
+/// list, if `ends_with_bookmark`.
 fn initial_events<K: Clone + Send + Sync + 'static>(
     listed: &Listed<K>,
     ends_with_bookmark: bool,
@@ -101,8 +101,8 @@ struct Watch<K> {
 
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// Returns the next item of a watch's stream: all available events, or an error, after which the
-/// stream ends. Waits if no event is available.
+/// Waits for the next item of a watch's stream: all available events, or an error, which ends the
+/// stream.
 async fn next<K: Clone + Send + Sync + 'static>(
     watch: Option<Watch<K>>,
 ) -> Option<(Piece<K>, Option<Watch<K>>)> {
@@ -133,8 +133,8 @@ fn event<K: Clone + Send + Sync + 'static>(log_event: LogEvent<K>) -> WatchEvent
     }
 }
 
-/// Returns a copy of an error that ends several watches. [`ListWatchError`] is not `Clone`, so the
-/// copy contains only the text of some causes.
+/// Copies an error. [`ListWatchError`] is not `Clone`, so the copy contains only the text of some
+/// causes.
 fn copy_of(error: &ListWatchError) -> ListWatchError {
     match error {
         ListWatchError::Status { status, retry_after } => {

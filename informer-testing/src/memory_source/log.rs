@@ -9,29 +9,27 @@ use std::sync::Arc;
 
 use informer_core::{Cached, ListWatchError};
 
-/// One entry in the history of a source: a change of an object, or an event for open watches.
+/// A change of an object, or an event for open watches.
 pub(super) struct Entry<K> {
-    /// The resource version of the source directly after this entry was added. Versions never
-    /// decrease.
+    /// The version of the source after this entry was added. Versions never decrease.
     version: u64,
     content: Content<K>,
 }
 
+/// The content of an [`Entry`]. Everything except a change is only for the watches that are open
+/// when the entry is added.
 pub(super) enum Content<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether the change is sent to the watches that are open when the change is made. A later
-        /// watch from an older version always receives the change.
+        /// Whether the watches that are open at the change send it. A later watch from an older
+        /// version always sends the change.
         seen: bool,
     },
-    /// A bookmark. Only watches that are open when this entry is added to the log send it.
     Bookmark,
-    /// Ends the watches that are open when this entry is added to the log, without an error. Later
-    /// watches ignore this entry.
+    /// Ends the open watches without an error.
     Closed,
-    /// Ends the watches that are open when this entry is added to the log, with an error. Later
-    /// watches ignore this entry.
+    /// Ends the open watches with an error.
     Failed(Arc<ListWatchError>),
 }
 
@@ -42,7 +40,6 @@ pub(super) enum ChangeKind {
     Deleted,
 }
 
-/// One event that a watch sends.
 pub(super) enum LogEvent<K> {
     Change(ChangeKind, Cached<K>),
     Bookmark(u64),
@@ -61,13 +58,11 @@ pub(super) struct ReaderId(u64);
 
 /// The position of an open watch in the log.
 struct Reader {
-    /// The number of the log entry that this watch reads next.
+    /// The number of the entry that the watch reads next.
     cursor: u64,
-    /// The number of the first log entry that was added after the watch was opened.
+    /// The number of the first entry that was added after the watch was opened.
     opened: u64,
-    /// The version at which the watch starts. The watch skips changes up to this version. If this
-    /// version is higher than the latest one, the watch also skips changes that are made later,
-    /// until the source has reached this version.
+    /// The watch skips changes up to this version, which can be later than the source's version.
     after: u64,
     bookmarks: bool,
 }
@@ -94,7 +89,6 @@ impl<K> Log<K> {
         self.first + self.entries.len() as u64
     }
 
-    /// Opens a watch of all changes after a resource version.
     pub(super) fn open_after(&mut self, version: u64, bookmarks: bool) -> ReaderId {
         let older = self.entries.partition_point(|entry| entry.version <= version);
         let cursor = self.first + older as u64;
@@ -112,8 +106,7 @@ impl<K> Log<K> {
         self.readers.len()
     }
 
-    /// Returns all events since the last call for this watch. If the watch ends after these events,
-    /// the next call returns the end.
+    /// Returns all events since the last call for this watch, or the end of the watch.
     pub(super) fn read(&mut self, id: ReaderId) -> Reading<K> {
         let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
         let mut events = Vec::new();
@@ -139,8 +132,7 @@ impl<K> Log<K> {
         Reading::Events(events)
     }
 
-    /// Removes the entries that every open watch has read, and returns them. If no watch is open,
-    /// removes all entries.
+    /// Removes and returns the entries that every open watch has read.
     pub(super) fn trim(&mut self) -> Vec<Entry<K>> {
         let needed = self.readers.values().map(|reader| reader.cursor).min().unwrap_or(self.end());
         let count = (needed - self.first) as usize;

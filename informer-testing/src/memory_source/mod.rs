@@ -86,7 +86,7 @@ struct Shared<K> {
     changed: watch::Sender<()>,
 }
 
-/// Whether an object must be absent or present before a change. Otherwise, the change is refused.
+/// Whether an object must be absent or present before a change.
 #[derive(Clone, Copy)]
 enum Before {
     Absent,
@@ -360,8 +360,8 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
     }
 }
 
-/// Sets the resource version of an object. An object without a UID gets the UID of `before`, which
-/// is the stored object that it replaces. If there is none, it gets a new UID.
+/// Sets the version of an object. An object without a UID gets the UID of `before`, the object that
+/// it replaces, or a new UID.
 fn stamp<K: Resource>(object: &mut K, version: u64, before: Option<&K>) {
     let meta = object.meta_mut();
     meta.resource_version = Some(version.to_string());

@@ -22,8 +22,6 @@ pub(super) fn expired(message: impl Into<String>) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
 }
 
-/// Returns the error status (504) for a list or watch at the resource version `wanted`, which the
-/// source has not reached.
 pub(super) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
     let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
     let cause = StatusCause {

@@ -11,8 +11,8 @@ use http::StatusCode;
 
 use super::refusal::{self, Refusal};
 
-/// The resource version of a new source, before its first change. It is not `0`, because a request
-/// with the version `0` accepts any version.
+/// The version of a new source. It is not `0`, because a request with the version `0` accepts any
+/// version.
 const FIRST_VERSION: u64 = 1;
 
 pub(super) struct State<K> {
@@ -21,20 +21,17 @@ pub(super) struct State<K> {
     version: u64,
     /// The oldest resource version from which a watch can start.
     floor: u64,
-    /// The errors with which the next lists are refused, streaming or not: the first error refuses
-    /// the next list.
+    /// The errors with which the next lists are refused, streaming or not.
     pub(super) list_errors: VecDeque<ListWatchError>,
     pub(super) lists: usize,
     pub(super) watches: usize,
 }
 
-/// All objects of a source, and the resource version at which they were read.
 pub(super) struct Listed<K> {
     pub(super) objects: Vec<Cached<K>>,
     pub(super) version: u64,
 }
 
-/// A watch that was opened, and the objects that it sends before changes.
 pub(super) struct Opened<K> {
     pub(super) reader: ReaderId,
     /// The objects that the watch sends first; `None` if the watch sends only changes.
@@ -63,16 +60,13 @@ impl<K> State<K> {
         self.version
     }
 
-    /// Removes the history, so that new watches can start only from the current version. Returns
-    /// the removed entries; drop them while the lock on this state is not held. Entries that an
-    /// open watch has not read yet stay in the log.
+    /// Removes the history, so that new watches can start only from the current version. The
+    /// returned entries must be dropped while the lock on this state is not held.
     pub(super) fn expire(&mut self) -> Vec<Entry<K>> {
         self.floor = self.version;
         self.log.trim()
     }
 
-    /// Returns the objects for a list request, or the error with which the source refuses the
-    /// request.
     pub(super) fn list(&mut self, options: &ListOptions) -> Result<Listed<K>, ListWatchError> {
         self.lists += 1;
         if let Some(error) = self.list_errors.pop_front() {
@@ -95,7 +89,6 @@ impl<K> State<K> {
         Ok(self.everything())
     }
 
-    /// Opens a watch for a request, or returns the error with which the source refuses the request.
     pub(super) fn watch(&mut self, options: &WatchOptions) -> Result<Opened<K>, ListWatchError> {
         self.watches += 1;
         if options.send_initial_events
@@ -128,7 +121,7 @@ impl<K> State<K> {
     }
 }
 
-/// Parses a resource version. Returns `0`, which means any version, for an empty version.
+/// Parses a version. An empty version is `0`, which means any version.
 fn parse(version: &ResourceVersion) -> Result<u64, Refusal> {
     if version.is_empty() {
         return Ok(0);

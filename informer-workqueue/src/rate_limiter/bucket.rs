@@ -18,8 +18,7 @@ use super::RateLimiter;
 pub struct Bucket {
     every: Duration,
     burst: Duration,
-    /// The time at which a whole burst is available again, if no further failure occurs. `None`
-    /// before the first failure.
+    /// The time at which a whole burst is available again; `None` before the first failure.
     full_at: Mutex<Option<Instant>>,
 }
 

@@ -55,7 +55,7 @@ impl<T: Hash + Eq + Clone + Send> RateLimiter<T> for ItemExponential<T> {
     }
 }
 
-/// Returns `base` after it has been doubled `times` times, but at most `max`.
+/// Doubles `base` `times` times, up to `max`.
 fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
     let nanos = base.as_nanos();
     if nanos == 0 {

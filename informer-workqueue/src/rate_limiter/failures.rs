@@ -1,9 +1,7 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is dropped when its failures are reset. In addition, a cleanup drops all keys without
-//! recent failures each time the number of keys has doubled since the last cleanup, but only from
-//! 1,024 keys on. So the table has at most about 1,024 keys, or twice the number of keys that had
-//! failed recently at the last cleanup.
+//! A cleanup drops all keys without recent failures each time the number of keys has doubled since
+//! the last cleanup, but only from 1,024 keys on.
 
 use std::fmt;
 use std::hash::Hash;
@@ -16,11 +14,10 @@ use tokio::time::Instant;
 
 use crate::slots::Hashing;
 
-/// The minimum number of failed keys at which the table of failures is searched for expired keys.
+/// The minimum number of keys at which a cleanup runs.
 const MIN_SEARCHED: usize = 1_024;
 
-/// The minimum time for which the failures of a key are kept, even if the longest wait of the
-/// limiter is short.
+/// The minimum time for which failures are kept, even if the longest wait is short.
 const MIN_RETENTION: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
@@ -35,7 +32,7 @@ pub(super) struct Failures<T> {
 
 struct Table<T> {
     failures: HashMap<T, Failed, Hashing>,
-    /// The number of keys at which the table is searched for expired keys the next time.
+    /// The number of keys at which the next cleanup runs.
     search_at: usize,
 }
 
@@ -45,8 +42,8 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// Returns an empty table. The failures of a key are kept for at least twice `longest_delay`,
-    /// so that a failure after the longest delay is added to the earlier failures.
+    /// Returns a table that keeps failures for at least twice `longest_delay`, so that a failure
+    /// after the longest delay is added to the earlier failures.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: MIN_SEARCHED };
         Self {
@@ -90,8 +87,8 @@ impl<T: Hash + Eq + Clone> Failures<T> {
 }
 
 impl<T: Hash + Eq> Table<T> {
-    /// Removes and returns the keys whose last failure is longer ago than `keep`. Does nothing
-    /// while the table has fewer than `search_at` keys.
+    /// Removes and returns the keys without recent failures, if the table has at least `search_at`
+    /// keys.
     fn search(&mut self, now: Instant, keep: Duration) -> Vec<(T, Failed)> {
         if self.failures.len() < self.search_at {
             return Vec::new();

@@ -2,8 +2,7 @@
 //! limiters.
 //!
 //! client-go: `util/workqueue/default_rate_limiters.go`. In client-go, a limiter keeps the failures
-//! of a key forever if the worker does not reset them. Here, `Item::done` resets the failures. Once
-//! at least 1,024 keys have failures, keys without recent failures are dropped from time to time.
+//! of a key until the worker resets them. Here, a cleanup also drops old failures.
 
 mod bucket;
 mod combined;

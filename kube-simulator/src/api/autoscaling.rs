@@ -13,9 +13,8 @@ use crate::kinds::{Facts, ResourceKind};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// The autoscaler fields that exist only in `autoscaling/v2`. Each entry contains the part of the
-/// object (`spec` or `status`), the field in that part, and the annotation that contains the
-/// field's value in v1.
+/// The fields that exist only in v2. Each entry contains the part of the object, the field, and the
+/// annotation that contains the field's value in v1.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -23,9 +22,8 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// How metrics of one type are converted between v1 and v2. The first element is the type, such as
-/// `resource`: in both versions, the data of a metric is in the field with this name. Each pair
-/// describes one field of the data: its name in v1, and its path in v2.
+/// How metrics of one type are converted. The first element is the field with the data of a metric,
+/// such as `resource`. Each pair is the name of a field in v1 and its path in v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The types of metrics in `spec.metrics`.
@@ -124,8 +122,7 @@ const CURRENT: [Source; 5] = [
     ),
 ];
 
-/// Returns the kind of horizontal pod autoscalers in `autoscaling/v1`, if `kind` is their kind in
-/// `autoscaling/v2`. Returns `None` for all other kinds.
+/// Returns the v1 kind of horizontal pod autoscalers, if `kind` is their v2 kind.
 pub(crate) fn v1_kind(kind: &ResourceKind) -> Option<ResourceKind> {
     let is_v2 = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
     is_v2.then(|| {
@@ -138,7 +135,6 @@ pub(crate) fn is_converted(kind: &ResourceKind) -> bool {
     kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v1"
 }
 
-/// Converts a stored horizontal pod autoscaler (`autoscaling/v2`) to `autoscaling/v1`.
 pub(crate) fn to_v1(body: &mut Body) {
     let metrics = remove_field(body, "spec", "metrics");
     let (cpu, others): (Vec<_>, Vec<_>) =
@@ -168,8 +164,6 @@ pub(crate) fn to_v1(body: &mut Body) {
     }
 }
 
-/// Converts a horizontal pod autoscaler from `autoscaling/v1` to the stored version,
-/// `autoscaling/v2`.
 pub(crate) fn to_v2(body: &mut Body) {
     for (part, field, annotation) in ANNOTATIONS {
         let annotations = body.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
@@ -212,8 +206,7 @@ fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     }
 }
 
-/// Removes a field from a part of an object, such as `spec`. Returns the value of the field, or
-/// `None` if the field is absent or null.
+/// Removes a field from a part of an object, such as `spec`. A null field counts as absent.
 fn remove_field(body: &mut Body, part: &str, field: &str) -> Option<Value> {
     body.get_mut(part)?.as_object_mut()?.remove(field).filter(|value| !value.is_null())
 }

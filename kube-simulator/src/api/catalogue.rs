@@ -1,5 +1,4 @@
-//! [`Catalogue`]: finds a served resource by its URL path, and the stored objects of a custom
-//! resource by the name of its definition.
+//! [`Catalogue`]: the served resources, and the storage of custom resources.
 
 use std::sync::Arc;
 
@@ -13,12 +12,10 @@ use crate::storage::Table;
 /// A resource in one version. The versions of a resource share their objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    /// The description of the resource in the served version. `table.kind` describes the version in
-    /// which objects are stored.
+    /// The served version. `table.kind` describes the version in which objects are stored.
     pub(crate) kind: Arc<ResourceKind>,
     pub(crate) table: Arc<Table>,
-    /// Cancelled when this version of the resource is no longer served, or is served with another
-    /// description. The cancellation ends the watches.
+    /// Cancelled when this version is removed or replaced. The cancellation ends the watches.
     pub(crate) gone: CancellationToken,
 }
 
@@ -27,7 +24,6 @@ impl Served {
         Self { kind: Arc::new(kind), table, gone }
     }
 
-    /// Returns whether objects are stored in this version and need no conversion.
     pub(crate) fn is_stored_version(&self) -> bool {
         self.kind.version == self.table.kind.version
     }
@@ -37,9 +33,9 @@ impl Served {
 /// definition of the custom resource is deleted, even while no version is served.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
-    /// The served resources in each version, by URL path, such as `/apis/apps/v1/deployments`.
+    /// By URL path, such as `/apis/apps/v1/deployments`.
     served: DashMap<String, Arc<Served>>,
-    /// The storage of each custom resource, by the name of its definition.
+    /// By the name of the custom resource definition.
     defined: DashMap<String, Arc<Table>>,
 }
 
@@ -51,7 +47,7 @@ impl Catalogue {
         }
     }
 
-    /// Adds a resource, and replaces an existing resource at its path.
+    /// Adds a resource, or replaces the resource at its path.
     pub(crate) fn replace(&self, served: Served) {
         self.served.insert(served.kind.collection_path(), Arc::new(served));
     }
@@ -67,23 +63,20 @@ impl Catalogue {
         self.served.get(path).map(|served| served.clone())
     }
 
-    /// Adds `table` as the storage of a custom resource, unless the catalogue already contains a
-    /// table for its definition, `name`. Returns the table in the catalogue.
+    /// Adds a table for the definition `name`, unless one exists. Returns the table in the
+    /// catalogue.
     pub(crate) fn define(&self, name: String, table: Arc<Table>) -> Arc<Table> {
         self.defined.entry(name).or_insert(table).value().clone()
     }
 
-    /// Removes the storage of a custom resource. `name` is the name of its definition.
     pub(crate) fn undefine(&self, name: &str) {
         self.defined.remove(name);
     }
 
-    /// Returns the storage of a custom resource. `name` is the name of its definition.
     pub(crate) fn defined(&self, name: &str) -> Option<Arc<Table>> {
         self.defined.get(name).map(|table| table.clone())
     }
 
-    /// Finds a resource by the `apiVersion` and `kind` of its objects.
     pub(crate) fn of_type(&self, api_version: &str, kind: &str) -> Option<Arc<Served>> {
         let is_it = |served: &Served| served.kind.kind == kind && served.kind.api_version() == api_version;
         self.served.iter().find(|entry| is_it(entry.value())).map(|entry| entry.value().clone())

@@ -1,22 +1,20 @@
-//! The initial objects of every cluster: its namespaces, and the service by which pods find the API
+//! The initial objects of every cluster: namespaces, and the service by which pods find the API
 //! server.
 //!
-//! Counterparts: the controllers of system namespaces and of the `kubernetes` service in
-//! `k8s.io/kubernetes/pkg/controlplane`.
+//! Counterparts: the controllers of these objects in `k8s.io/kubernetes/pkg/controlplane`.
 
 use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::api::writes::{Body, WriteOptions, WriteSource, Writer};
 
-/// The namespaces of every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// The target port of the `kubernetes` service if the server has no socket.
 const DEFAULT_PORT: u16 = 6443;
 
-/// Creates the initial objects of a cluster, such as the namespace `default`. Omits objects whose
-/// kinds are not served. `port` is the port of the server's socket; `None` means no socket.
+/// Creates the initial objects whose kinds are served. `port` is the port of the server's socket,
+/// if any.
 pub(crate) fn create(api: &Api, port: Option<u16>) {
     for name in NAMESPACES {
         create_object(api, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));

@@ -1,5 +1,4 @@
-//! The rules of the Kubernetes API, without HTTP: kinds, writes, admission, ownership, garbage
-//! collection, lists and selectors. Errors are `Status` objects, which [`status`] builds.
+//! The rules of the Kubernetes API, without HTTP.
 //!
 //! Counterpart: `k8s.io/apiserver/pkg/registry` and the strategies in
 //! `k8s.io/kubernetes/pkg/registry`.

@@ -6,7 +6,6 @@
 /// Maximum length of a label's name and of its value, and of a DNS label.
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// Maximum length of a DNS subdomain.
 const MAX_SUBDOMAIN_LENGTH: usize = 253;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -29,8 +28,7 @@ const TOO_MANY_PARTS: &str = "a qualified name must consist of alphanumeric char
     end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 
-/// Checks the name of a label or of an annotation: `name` or `example.com/name`. Returns the error
-/// messages, or an empty list for a valid name.
+/// Checks the name of a label or of an annotation: `name` or `example.com/name`.
 pub(crate) fn label_name(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split('/').collect::<Vec<_>>().as_slice() {
         [name] => (None, *name),
@@ -64,8 +62,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
-/// Checks a DNS subdomain; most kinds require that object names have this form. Returns the error
-/// messages, or an empty list for a valid subdomain.
+/// Checks a DNS subdomain. Most kinds require that object names have this form.
 pub(crate) fn subdomain(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > MAX_SUBDOMAIN_LENGTH {
@@ -77,8 +74,7 @@ pub(crate) fn subdomain(text: &str) -> Vec<String> {
     errors
 }
 
-/// Checks a DNS label; names of namespaces and services must have this form. Returns the error
-/// messages, or an empty list for a valid label.
+/// Checks a DNS label. Names of namespaces and services must have this form.
 pub(crate) fn label(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > MAX_LABEL_LENGTH {

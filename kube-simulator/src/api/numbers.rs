@@ -4,13 +4,10 @@ use std::fmt::Debug;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
-/// Parses a whole number. The error is the message of Go's `strconv`.
 pub(crate) fn parse_int(text: &str) -> Result<i64, String> {
     parse(text, "ParseInt")
 }
 
-/// Parses a resource version, which the server treats as a number. The error is the message of Go's
-/// `strconv`.
 pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
     // Rust accepts a leading `+` here, but Go does not.
     if text.starts_with('+') {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::http::ResponseBody;
 
-/// What happens after the allowed number of bytes of a response body has been sent.
+/// What happens after the last allowed byte of a response body.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Close,
@@ -22,16 +22,15 @@ pub(super) enum Then {
 /// A response body that is truncated or stalled after some bytes.
 struct Cut {
     body: ResponseBody,
-    /// The number of bytes that are still sent before the body is cut.
+    /// The number of bytes before the cut.
     left: u64,
     then: Then,
-    /// Data that was read from the body, but cannot be sent yet.
+    /// Data that was read, but cannot be sent yet.
     held: Option<Bytes>,
     stop: CancellationToken,
 }
 
-/// Returns a body that sends the first `after` bytes of `body`, and then ends, fails or stalls, as
-/// `then` specifies.
+/// Cuts `body` after the first `after` bytes.
 pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
     let cut = Cut { body, left: after, then, held: None, stop };
     let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });

@@ -20,7 +20,6 @@ pub struct WatchInjection {
     pub(crate) ending: Option<Ending>,
 }
 
-/// The data that a test injects into the response body of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Bytes(Bytes),
@@ -32,17 +31,15 @@ pub(crate) enum Content {
     HalfOfEvent,
 }
 
-/// A [`WatchInjection`] (bytes, an error or an end for a watch) with its position among the events
-/// of the watch.
+/// A [`WatchInjection`] with its position among the events of the watch.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
     /// The injection is sent after all received events up to this resource version, and before
-    /// later events. A lagging replica may not have received all of the earlier events.
+    /// later events.
     pub(crate) after: u64,
 }
 
-/// The way in which a test ends a watch stream with a [`WatchInjection`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Close,
@@ -57,13 +54,10 @@ impl WatchInjection {
         Self::of(Content::Bytes(bytes.into()))
     }
 
-    /// Sends a message with correct framing (such as a whole line of JSON) that is not a valid
-    /// event.
     pub(crate) fn invalid_event() -> Self {
         Self::of(Content::InvalidEvent)
     }
 
-    /// Waits for the next event of the stream, and sends only its first half.
     pub(crate) fn half_of_next_event() -> Self {
         Self::of(Content::HalfOfEvent).instead_of_next_event()
     }

@@ -81,7 +81,7 @@ impl Fault {
         Self(Kind::Cut(bytes, Then::Stall(gate.clone())))
     }
 
-    /// Applies the fault to a request. `answer` computes the real answer.
+    /// `answer` computes the real answer.
     pub(crate) async fn apply(
         self,
         answer: impl Future<Output = Response<ResponseBody>>,

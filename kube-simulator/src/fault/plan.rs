@@ -110,10 +110,10 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Creates the random plan that this seed and these options determine.
     ///
-    /// To the numbers of bytes that `options` contain for [`ServerFault::StallBodies`],
-    /// [`ServerFault::CloseBodies`] and [`ServerFault::AbortBodies`], the plan adds a random number
-    /// from 0 to 4,000. A fault that lasts for a while takes 50 ms to 100 s, or less if the plan
-    /// ends sooner. Short durations are more frequent.
+    /// Each [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] and
+    /// [`ServerFault::AbortBodies`] of the plan gets the number of bytes in `options`, plus a
+    /// random number from 0 to 4,000. A fault that lasts for a while takes 50 ms to 100 s, or less
+    /// if the plan ends sooner. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

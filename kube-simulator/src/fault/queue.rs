@@ -8,17 +8,15 @@ use super::kind::Fault;
 use crate::http::Server;
 use crate::http::{RecordedRequest, RequestFilter};
 
-/// The faults that wait for matching requests, in the order in which they were added. A request
-/// gets the first fault whose filter matches. A fault for several requests therefore hides later
-/// faults until it is used up.
+/// The faults that wait for matching requests, oldest first. A request gets the first fault whose
+/// filter matches.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     faults: Vec<Entry>,
-    /// The identifier for the next fault that is added. A [`FaultGuard`] uses the identifier of its
-    /// own fault to remove that fault.
+    /// The identifier of the next fault. A [`FaultGuard`] removes its fault by identifier.
     next: u64,
 }
 
@@ -32,8 +30,8 @@ struct Entry {
 }
 
 impl FaultQueue {
-    /// Adds a fault for `times` requests, or, if `times` is `None`, for all requests until the
-    /// fault is removed. Returns the identifier of the fault.
+    /// Adds a fault for `times` requests; `None` means no limit. Returns the identifier of the
+    /// fault.
     pub(crate) fn push(&self, times: Option<usize>, filter: RequestFilter, fault: Fault) -> u64 {
         let mut waiting = self.0.lock();
         let id = waiting.next;
@@ -52,8 +50,6 @@ impl FaultQueue {
         self.0.lock().faults.retain(|entry| entry.id != id);
     }
 
-    /// Returns the fault for this request, if any. After its last request, a fault is removed from
-    /// the queue.
     pub(crate) fn take(&self, request: &RecordedRequest) -> Option<Fault> {
         let faults = &mut self.0.lock().faults;
         let position = faults.iter().position(|entry| entry.filter.matches(request))?;

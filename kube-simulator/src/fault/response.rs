@@ -6,10 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::api::status;
 
-/// The header with the UID of a request's `FlowSchema`.
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 
-/// The header with the UID of a request's `PriorityLevelConfiguration`.
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
 /// Returns the headers of API priority and fairness, with the same invented UIDs for all requests.

@@ -5,15 +5,14 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
 
-/// The credentials that requests need.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     accepted: Accepted,
-    /// The number of active faults that expire all tokens. If there is such a fault, the server
-    /// rejects every request, whatever `accepted` contains.
+    /// The number of active faults that expire all tokens. With any such fault, the server rejects
+    /// every request.
     expirations: usize,
 }
 
@@ -49,7 +48,6 @@ impl Credentials {
         state.expirations = state.expirations.saturating_sub(1);
     }
 
-    /// Returns whether the server accepts a request with these headers.
     pub(crate) fn accept(&self, headers: &HeaderMap) -> bool {
         let state = self.0.lock();
         match &state.accepted {

@@ -15,7 +15,6 @@ use crate::http::discovery::{self, Review};
 use crate::http::encoding::Encoding;
 use crate::http::openapi;
 
-/// Answers a request for a discovery or `OpenAPI` document.
 pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, Refusal> {
     if call.recorded.method != Method::GET {
         return Err(status::method_not_allowed());
@@ -54,7 +53,6 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
     Ok(found.map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, encoding, &found)))
 }
 
-/// Answers a review: every action is allowed.
 pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refusal> {
     if call.recorded.method != Method::POST {
         return Err(status::method_not_allowed());
@@ -73,7 +71,7 @@ fn aggregated(call: &Call, document: &Document) -> HttpResponse {
     response
 }
 
-/// Adds an `ETag` with a hash of the content, so that clients can use their cached copy.
+/// Returns a response with an `ETag`, so that clients can use their cached copy.
 fn tagged(document: &Value, hash: &str) -> HttpResponse {
     let mut response = respond::value(StatusCode::OK, Encoding::Json, document);
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hash)) {

@@ -24,7 +24,6 @@ pub(super) struct Frames {
     header_length: usize,
     /// The number of payload bytes of the current frame that have not arrived.
     missing: usize,
-    /// Whether the current frame is a `DATA` frame.
     is_data: bool,
     /// Whether a header block is incomplete.
     is_block_open: bool,
@@ -33,8 +32,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Reads the HTTP/2 frames in bytes that have arrived from the client, and remembers whether a
-    /// frame or a header block is incomplete.
+    /// Processes bytes that have arrived from the client.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.missing > 0 {
@@ -63,9 +61,8 @@ impl Frames {
         self.has_settings = true;
     }
 
-    /// Returns whether the client must send more bytes. This is the case until its first frame
-    /// (`SETTINGS`) has arrived. It is also the case while a frame header, a header block, or a
-    /// frame other than `DATA` is incomplete.
+    /// Returns whether the client must send more bytes: its first frame, or the rest of a header
+    /// block or of a frame other than `DATA`.
     pub(super) fn is_incomplete(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open

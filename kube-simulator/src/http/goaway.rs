@@ -10,8 +10,7 @@ pub(crate) struct Goaways {
     /// The probability that an HTTP/2 request is the last of its connection.
     chance: f64,
     random: Mutex<fastrand::Rng>,
-    /// The parent of the cancellation tokens of all current connections. To make clients leave
-    /// these connections, the parent is replaced and cancelled.
+    /// The parent of the cancellation tokens of all current connections.
     parent: Mutex<CancellationToken>,
 }
 
@@ -21,8 +20,7 @@ impl Goaways {
         Self { chance, random, parent: Mutex::default() }
     }
 
-    /// Returns the token of a new connection. The token is cancelled when the client must leave the
-    /// connection.
+    /// Returns a token that is cancelled when the client must leave the connection.
     pub(super) fn new_connection(&self) -> CancellationToken {
         self.parent.lock().child_token()
     }
@@ -32,7 +30,7 @@ impl Goaways {
         self.random.lock().f64() < self.chance
     }
 
-    /// Makes clients leave all current connections. Later connections are not affected.
+    /// Makes clients leave all current connections.
     pub(crate) fn to_all(&self) {
         std::mem::take(&mut *self.parent.lock()).cancel();
     }

@@ -17,8 +17,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::frames::{Frames, PREFACE};
 
-/// Maximum time from the first byte of a request head to its last byte. For the first head, the
-/// time begins with the connection, or after its TLS handshake, for which the same maximum applies.
+/// Maximum time from the first byte of a request head to its last byte, and for a TLS handshake.
+/// For the first head, the time begins with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The head of a request is arriving, or the connection waits for the first head.
@@ -28,7 +28,7 @@ const READING: u8 = 0;
 const IDLE: u8 = 1;
 /// A request is being answered; its body may be arriving.
 const BUSY: u8 = 2;
-/// The connection has become a WebSocket: no more request heads follow, so there is no time limit.
+/// The connection has become a WebSocket, so there is no time limit.
 const UNLIMITED: u8 = 3;
 
 /// The state of a connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED`. Clones share the state.
@@ -54,13 +54,11 @@ impl Progress {
         self.advance(BUSY);
     }
 
-    /// Records that the response to the current request is ready. The next bytes from the client
-    /// begin the head of another request.
+    /// Records that the response is ready. The next bytes from the client begin another head.
     pub(super) fn end_request(&self) {
         self.advance(IDLE);
     }
 
-    /// Removes the time limit for request heads, because the connection has become a WebSocket.
     pub(super) fn lift_limit(&self) {
         self.advance(UNLIMITED);
     }
@@ -84,8 +82,8 @@ impl<S> HeadLimit<S> {
         (limit, progress)
     }
 
-    /// Compares bytes at the beginning of the connection with HTTP/2's preface, which can arrive in
-    /// several parts. Returns the bytes after the preface when it is complete.
+    /// Compares the first bytes of the connection with HTTP/2's preface, which can arrive in
+    /// several parts. Returns the bytes after the complete preface.
     fn after_preface<'b>(&mut self, arrived: &'b [u8]) -> Option<&'b [u8]> {
         let missing = self.missing_preface?;
         let (part, rest) = arrived.split_at(missing.len().min(arrived.len()));

@@ -1,5 +1,4 @@
-//! [`Listener`]: accepts connections on a loopback port, with TLS if configured. It serves
-//! HTTP/1.1, HTTP/2, and watches over a WebSocket.
+//! [`Listener`]: serves HTTP on a loopback port, with TLS if configured.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -33,7 +32,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of concurrent requests on one HTTP/2 connection, as in the real server.
 const MAX_STREAMS: u32 = 100;
 
-/// The tasks that serve a simulator's port.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
@@ -87,7 +85,6 @@ impl Port {
         }
     }
 
-    /// Does the TLS handshake, if the server uses TLS, and then serves the connection.
     async fn serve_connection(self, stream: TcpStream) {
         // Watch events are small; Nagle's algorithm would delay them.
         if let Err(error) = stream.set_nodelay(true) {
@@ -137,7 +134,6 @@ impl Port {
     }
 }
 
-/// The context of all requests of one connection.
 #[derive(Clone)]
 struct ConnectionContext {
     port: Port,
@@ -167,7 +163,7 @@ impl ConnectionContext {
     }
 }
 
-/// Runs hyper's HTTP/2 tasks. [`Listener::stopped`] also waits for these tasks.
+/// Runs hyper's HTTP/2 tasks, so that [`Listener::stopped`] waits for them.
 #[derive(Clone)]
 struct Tracked(TaskTracker);
 
@@ -177,7 +173,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
     }
 }
 
-/// Runs a WebSocket watch to its end. After the server stops, the watch has [`GRACE`] to end.
+/// Runs a WebSocket watch until it ends, or until [`GRACE`] after the server stops.
 async fn within_grace(websocket_watch: impl Future<Output = ()>, stop: CancellationToken) {
     let mut websocket_watch = std::pin::pin!(websocket_watch);
     tokio::select! {

@@ -8,8 +8,7 @@ use crate::api::status::FieldError;
 /// Maximum length of a field manager's name, in bytes.
 const MAX_LENGTH: usize = 128;
 
-/// Returns the validation errors of a field manager's name. An empty name is valid, because it
-/// counts as absent.
+/// Returns the validation errors of a name. An empty name is valid, because it counts as absent.
 pub(super) fn check(name: &str) -> Vec<FieldError> {
     if name.len() > MAX_LENGTH {
         return vec![FieldError::too_long("fieldManager", MAX_LENGTH)];
@@ -22,8 +21,7 @@ pub(super) fn check(name: &str) -> Vec<FieldError> {
     unprintable.map(error).collect()
 }
 
-/// Returns the default field manager for a `User-Agent` header: the printable characters before the
-/// first slash, shortened to at most 128 bytes.
+/// Returns the default field manager for a `User-Agent` header.
 pub(super) fn of_user_agent(agent: &str) -> String {
     let mut name = String::new();
     for character in agent.split('/').next().unwrap_or_default().chars().filter(|next| is_printable(*next)) {
@@ -35,7 +33,7 @@ pub(super) fn of_user_agent(agent: &str) -> String {
     name
 }
 
-/// Returns whether a character is printable, like Go's `unicode.IsPrint`.
+/// Behaves like Go's `unicode.IsPrint`.
 fn is_printable(character: char) -> bool {
     // At the start of a string, `escape_debug` also escapes combining marks, which are printable.
     // After the `a`, it escapes only quotes, backslashes and unprintable characters.

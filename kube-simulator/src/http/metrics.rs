@@ -1,7 +1,4 @@
-//! `/metrics`, in Prometheus' text format.
-//!
-//! It contains one of the real server's metrics: the number of slow watches that the server has
-//! ended (`pkg/storage/cacher/metrics`).
+//! `/metrics`: the number of slow watches that the server has ended (`pkg/storage/cacher/metrics`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,8 +12,8 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=un
 
 const TERMINATED: &str = "apiserver_terminated_watchers_total";
 
-/// Returns the metrics. `terminated` contains, by group and resource, the number of watches that
-/// ended because clients read too slowly.
+/// Returns the metrics. `terminated` contains the number of ended slow watches by group and
+/// resource.
 pub(super) fn answer(terminated: &BTreeMap<(String, String), u64>) -> HttpResponse {
     let mut response = respond::text(StatusCode::OK, text(terminated));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT_FORMAT));

@@ -5,7 +5,6 @@ use std::io;
 
 use tokio::net::TcpStream;
 
-/// An empty type: without the feature `tls`, there are no TLS settings.
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 

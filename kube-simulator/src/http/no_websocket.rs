@@ -11,7 +11,6 @@ use tower::Service as _;
 use super::respond::HttpResponse;
 use super::service::Service;
 
-/// An empty type: without the feature `websocket`, there are no watches over a WebSocket.
 pub(super) enum WebSocketWatch {}
 
 pub(super) async fn answer(

@@ -12,8 +12,6 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
 
-/// Parses the body of a PATCH for an object of this kind. CBOR is accepted only if `takes_cbor` is
-/// true.
 pub(super) fn parse(
     kind: &ResourceKind,
     content_type: &str,

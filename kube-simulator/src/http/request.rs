@@ -62,7 +62,6 @@ impl RecordedRequest {
         pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
 
-    /// Returns all decoded values of a query parameter.
     pub(crate) fn parameters(&self, name: &str) -> Vec<String> {
         let pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.filter(|(key, _)| key == name).map(|(_, value)| value.into_owned()).collect()

@@ -24,17 +24,15 @@ pub(super) type HttpResponse = Response<ResponseBody>;
 /// A response extension that marks the body as watch events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Events {
-    /// Whether the encoding of the events is text, so that a WebSocket sends text messages.
+    /// Whether a WebSocket sends the events as text messages.
     #[cfg_attr(not(feature = "websocket"), expect(dead_code))]
     pub(super) text: bool,
 }
 
-/// Approximate piece size of JSON list bodies, in bytes. JSON lists are encoded piece by piece to
-/// save memory. Lists in other encodings are encoded as a whole, because some of these encodings
-/// need the length of the list at the beginning, and few such lists are large.
+/// Approximate piece size of JSON list bodies, in bytes. Only JSON lists are encoded piece by
+/// piece, to save memory: some other encodings need the length of the list at the beginning.
 const PIECE: usize = 128 * 1024;
 
-/// Builds a response with this media type.
 pub(super) fn typed(code: StatusCode, media_type: &'static str, body: ResponseBody) -> HttpResponse {
     let mut response = Response::new(body);
     *response.status_mut() = code;
@@ -87,14 +85,12 @@ pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> Http
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
-/// Adds the headers of API priority and fairness, as a real server does for each request that its
-/// flow control has accepted.
+/// Adds the headers of API priority and fairness, as a real server does for accepted requests.
 pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().extend(flow_control());
     response
 }
 
-/// Returns the 404 response for an unknown path, in plain text.
 pub(super) fn page_not_found() -> HttpResponse {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
@@ -118,8 +114,7 @@ pub(super) fn watch(
     response
 }
 
-/// Maximum total length of the warnings of a response, in characters. If the warnings are longer,
-/// each is shortened.
+/// Maximum total length of the warnings of a response, in characters.
 const MAX_WARNINGS: usize = 4 * 1024;
 
 /// Maximum length of a shortened warning, in characters.
@@ -131,9 +126,8 @@ pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Adds warning headers, which kubectl prints. If the warnings are longer than [`MAX_WARNINGS`] in
-/// total, each warning is shortened. Warnings after the first [`MAX_WARNINGS`] characters are
-/// dropped, as in the real server's `WithWarningRecorder`.
+/// Adds warning headers, which kubectl prints. Long warnings are shortened or dropped, as in the
+/// real server's `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
     let longest = if all > MAX_WARNINGS { MAX_SHORTENED } else { MAX_WARNINGS };

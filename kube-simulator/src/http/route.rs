@@ -25,24 +25,22 @@ pub(super) enum Route {
         subresource: Subresource,
     },
     Document(Document),
-    /// A kind of review, such as `TokenReview`. Clients can create reviews, but not read them.
+    /// A kind of review, such as `TokenReview`, which clients can only create.
     Review(&'static Review),
     Version,
     Metrics,
     Health(Health),
-    /// An unknown path in the group of a served built-in kind, or in a group with kinds of reviews
-    /// such as `TokenReview`.
+    /// An unknown path in the group of a served built-in kind, or in a group with kinds of reviews.
     Missing,
-    /// Any unknown path that is not [`Missing`](Self::Missing).
+    /// Any other unknown path.
     Unknown,
 }
 
-/// The health check that a path requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     /// Whether the server runs (`/livez`).
     Alive,
-    /// Whether the server is ready for requests (`/readyz`). A server that is shutting down is not.
+    /// Whether the server is ready for requests (`/readyz`).
     Ready,
     /// The part of readiness that fails during a shutdown (`/readyz/shutdown`).
     NotShuttingDown,
@@ -54,14 +52,10 @@ pub(super) enum Subresource {
     Whole,
     Status,
     Scale,
-    /// A subresource of pods only.
     Binding,
-    /// A subresource of pods only.
     Eviction,
-    /// A subresource of namespaces only.
     Finalize,
-    /// An unknown or disabled subresource of a custom resource: the answer is that the object does
-    /// not exist. For built-in kinds, the path is [`Route::Missing`].
+    /// An unknown or disabled subresource of a custom resource.
     Missing,
 }
 
@@ -72,15 +66,14 @@ pub(super) enum Document {
     CoreVersions,
     Groups,
     Group(String),
-    /// The resources of one version of a group. The string is the path, such as `apis/apps/v1`.
+    /// The resources of the group version with this path, such as `apis/apps/v1`.
     Resources(String),
-    /// `OpenAPI` version 2: one document for all groups and versions.
+    /// One document for all groups and versions.
     OpenApiV2,
     OpenApiIndex,
     OpenApi(String),
 }
 
-/// Finds the target of a URL path.
 pub(super) fn route(server: &Server, path: &str) -> Route {
     // Segments are decoded after splitting, because an encoded slash is part of a name.
     let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
@@ -106,9 +99,6 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     found.unwrap_or_else(|| unknown_path(server, &segments))
 }
 
-/// Returns [`Route::Missing`] for an unknown path in the group of a served built-in kind, or in a
-/// group with kinds of reviews such as `TokenReview`. Returns [`Route::Unknown`] for other unknown
-/// paths, including those in groups of custom resources.
 fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     let group = match segments {
         ["api", ..] => "",
@@ -120,8 +110,8 @@ fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     if is_built_in { Route::Missing } else { Route::Unknown }
 }
 
-/// Finds the target of a path from its segments after group and version. `prefix` is the part of
-/// the path before these segments. Returns `None` for an unknown path.
+/// Finds the target of a path. `prefix` is the part of the path up to the version, and `segments`
+/// is the rest.
 fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     let served = |plural: &str| server.api.catalogue.at(&format!("/{prefix}/{plural}"));
     let namespaced = |plural: &str| served(plural).filter(|served| served.kind.namespaced);
@@ -172,7 +162,6 @@ fn object(served: Arc<Served>, namespace: Option<String>, name: &str, segments: 
 }
 
 impl Route {
-    /// Returns the Kubernetes verb of the request.
     pub(super) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match (self, method) {
             (Self::Collection { .. }, &Method::GET) if watch => Verb::Watch,

@@ -1,5 +1,4 @@
-//! [`Server`]: the state of a simulated API server, which its socket, its in-process service and
-//! its background tasks share.
+//! [`Server`]: the state of a simulated API server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +16,11 @@ use crate::api::{Api, Behavior};
 use crate::fault::{FaultQueue, ShutdownAnswer};
 use crate::storage::Revision;
 
-/// The time between the ends of two watches in a shutdown with [`ShutdownAnswer::TooManyRequests`],
-/// in which the server ends 200 watches per second.
+/// The time between the ends of two watches in a shutdown with [`ShutdownAnswer::TooManyRequests`].
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long watches continue after the start of a shutdown, if the server runs without the flag
-/// `--shutdown-watch-termination-grace-period`. The value is the default of `--request-timeout`.
+/// How long watches continue in a shutdown without the flag
+/// `--shutdown-watch-termination-grace-period`: the default of `--request-timeout`.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration from the builder.
@@ -31,16 +29,13 @@ pub(crate) struct Settings {
     pub(crate) behavior: Behavior,
     pub(crate) watch_rules: WatchRules,
     pub(crate) bookmark_interval: Duration,
-    /// The probability that the server answers an HTTP/2 request and also sends `GOAWAY`, which
-    /// makes the client move to another connection.
+    /// The probability that an HTTP/2 request is the last of its connection.
     pub(crate) goaway_chance: f64,
     #[cfg(feature = "tls")]
     pub(crate) tls: bool,
     /// Whether streaming lists are compressed for clients that accept gzip.
     pub(crate) compressed_streams: bool,
     pub(crate) cbor: bool,
-    /// What the server does with a list of the newest state if the watch cache is still too old
-    /// after 3 seconds.
     pub(crate) late_lists: LateLists,
 }
 
@@ -54,10 +49,9 @@ pub(crate) struct Server {
     pub(crate) credentials: Credentials,
     pub(crate) goaways: Goaways,
     pub(crate) tls: Option<Tls>,
-    /// Cancelled and replaced at a restart, or when the watch cache becomes unready, to end the
-    /// watches.
+    /// Cancelled and replaced to end the watches.
     until_restart: Mutex<CancellationToken>,
-    /// The answer to new requests during a shutdown; `None` at other times.
+    /// The answer to new requests during a shutdown.
     shutdown: Mutex<Option<ShutdownAnswer>>,
     /// Other API servers on the same storage, whose watch caches can lag.
     replicas: Mutex<Vec<Revision>>,
@@ -87,16 +81,14 @@ impl Server {
         self.until_restart.lock().clone()
     }
 
-    /// Restarts the server: all watches end, and a server that was shutting down accepts requests
-    /// again.
+    /// Ends all watches, and accepts requests again after a shutdown.
     pub(crate) fn restart(&self) {
         *self.shutdown.lock() = None;
         self.watches.reset();
         self.end_watches();
     }
 
-    /// Starts a shutdown, which lasts until the server restarts. `answer` determines the response
-    /// to new requests and the end of watches.
+    /// Starts a shutdown, which lasts until the server restarts.
     pub(crate) fn begin_shutdown(&self, answer: ShutdownAnswer) {
         *self.shutdown.lock() = Some(answer);
         match answer {
@@ -109,14 +101,13 @@ impl Server {
         }
     }
 
-    /// Returns whether the server is shutting down, for health checks.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.api.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
 
-    /// Returns the answer to a new request while the server is shutting down; `None` if the request
-    /// is served as usual. Exempt requests (health checks, and requests to other API servers on the
-    /// same storage) are served until the server stops.
+    /// Returns the answer to a new request during a shutdown; `None` if the request is served as
+    /// usual. Requests that are `exempt` from the shutdown, such as health checks, are served until
+    /// the server stops.
     pub(crate) fn shutdown_answer(&self, exempt: bool) -> Option<ShutdownAnswer> {
         if self.api.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);
@@ -129,17 +120,15 @@ impl Server {
         ended.cancel();
     }
 
-    /// Adds another API server on the same storage. Returns that server's view of the revision
-    /// counter, which can lag behind the storage.
+    /// Adds another API server on the same storage. Returns that server's revision counter, which
+    /// can lag behind the storage.
     pub(crate) fn add_replica(&self) -> Revision {
         let revision = self.api.revision.of_replica();
         self.replicas.lock().push(revision.clone());
         revision
     }
 
-    /// Sets the lag of all other API servers on the same storage
-    /// ([`add_replica`](Self::add_replica)): their watch caches stay `behind` revisions behind the
-    /// newest write.
+    /// Keeps the watch caches of all replicas `behind` revisions behind the newest write.
     pub(crate) fn hold_replicas(&self, behind: u64) {
         for replica in &*self.replicas.lock() {
             replica.set_lag(behind);

@@ -38,7 +38,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The response to `/version`.
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
 
-/// The health checks. The last check is part of `/readyz` only. A real server has many more checks.
+/// The health checks. The last check is part of `/readyz` only.
 const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
 /// A request extension: the watch sends each event as a separate piece of the body.
@@ -63,8 +63,7 @@ impl Service {
         Self { server, revision }
     }
 
-    /// Creates the service of another API server, which uses the storage of `server` and has
-    /// reached `revision`.
+    /// Creates the service of another API server on the storage of `server`.
     pub(crate) fn of_replica(server: Arc<Server>, revision: Revision) -> Self {
         Self { server, revision }
     }
@@ -121,7 +120,7 @@ where
     }
 }
 
-/// A request whose body has not been read, with the server that received the request.
+/// A request whose body has not been read.
 struct UnreadRequest {
     server: Arc<Server>,
     revision: Revision,
@@ -174,8 +173,6 @@ where
     respond::classified(answered.unwrap_or_else(|refusal| refused(&refusal)))
 }
 
-/// Returns the forms (whole objects, metadata or tables) and the encodings in which a kind or a
-/// subresource is available.
 fn endpoint(kind: &ResourceKind, subresource: Option<Subresource>, cbor: bool) -> Endpoint {
     // `Scale` has a protobuf message, whatever the kind of the scaled object.
     let protobuf = subresource == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
@@ -225,7 +222,6 @@ fn health_of(call: &Call, check: Health) -> HttpResponse {
     }
 }
 
-/// Returns the verbose output of a health check.
 fn verbose(request: &RecordedRequest) -> String {
     let name = request.path.trim_matches('/');
     let excluded: Vec<String> = request.parameters("exclude");
@@ -238,7 +234,6 @@ fn verbose(request: &RecordedRequest) -> String {
     format!("{lines}{name} check passed\n")
 }
 
-/// Reads the body of a request, or returns an error if the body is too large or arrives too slowly.
 async fn read<B>(body: B) -> Result<Bytes, Refusal>
 where
     B: Body,

@@ -15,7 +15,6 @@ use tokio_rustls::server::TlsStream;
 /// The subject names of the certificate.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
-/// The TLS settings. Clones share the certificate.
 #[derive(Clone)]
 pub(crate) struct Tls {
     acceptor: TlsAcceptor,
@@ -40,12 +39,10 @@ impl Tls {
         Ok(Self { acceptor, certificate: cert.der().clone(), pem: cert.pem().into() })
     }
 
-    /// Returns the certificate in DER.
     pub(crate) fn der(&self) -> &[u8] {
         &self.certificate
     }
 
-    /// Returns the certificate in PEM.
     pub(crate) fn pem(&self) -> &str {
         &self.pem
     }

@@ -1,7 +1,7 @@
-//! Warnings about rules that a real server enforces and the simulator does not check. They concern
-//! custom resources whose schemas contain unsupported rules, and workloads that have no containers
-//! or whose selectors do not match their templates. Most other rules for built-in kinds are not
-//! checked either. These cause no warning, because the warning would be the same for each write.
+//! Warnings about rules that a real server enforces and the simulator does not check.
+//!
+//! Most unchecked rules for built-in kinds cause no warning, because the warning would be the same
+//! for each write.
 
 use serde_json::Value;
 
@@ -14,8 +14,7 @@ use crate::storage::Object;
 const WORKLOADS: [&str; 7] =
     ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
 
-/// Adds warnings to the response to a successful write: the given `warnings`, and warnings about
-/// rules that the simulator does not check in this object.
+/// Adds the given warnings, and warnings about rules that the simulator does not check.
 pub(super) fn warn(
     response: HttpResponse,
     mut warnings: Vec<String>,

@@ -10,7 +10,6 @@ use crate::api::writes::Body;
 use crate::kinds::ResourceKind;
 
 /// Returns warnings about unknown fields or, if the client requests strict validation, an error.
-/// [`Call::check_options`] checks that the value of `fieldValidation` is a known one.
 pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
     let Some(schema) = kind.schema.as_ref().filter(|_| wanted != "Ignore") else {

@@ -1,10 +1,8 @@
 //! Watches over a WebSocket, which browsers and Java clients open. Each event is a message: text
 //! for JSON, binary for other encodings.
 //!
-//! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client
-//! sends its origin and at most one subprotocol; messages from the client are ignored. Errors
-//! before the upgrade are ordinary responses. A test can cut or replace events, but the WebSocket
-//! frames that contain them stay complete.
+//! The rules are those of the real server's handler (`golang.org/x/net/websocket`). A test can cut
+//! or replace events, but the WebSocket frames that contain them stay complete.
 
 use std::io;
 
@@ -108,7 +106,6 @@ fn is_upgrade_requested(headers: &HeaderMap) -> bool {
     upgrade && value(headers, &CONNECTION).to_ascii_lowercase().contains("upgrade")
 }
 
-/// Returns the upgrade response, or the status code and the text of the error.
 fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
     let key = value(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {

@@ -1,17 +1,16 @@
-//! The built-in kinds that the simulator can serve. A [`Strategy`] describes how the server treats
-//! objects of a kind, in addition to the [`Facts`] that API servers publish.
+//! The built-in kinds that the simulator can serve.
 //!
 //! Counterpart: the strategies in `pkg/registry` of Kubernetes.
 
 use super::facts::Facts;
 use super::resource::{FieldSource, ResourceKind, Scale};
 
-/// Returns all built-in kinds that the simulator can serve.
 pub(crate) fn kinds() -> impl Iterator<Item = ResourceKind> {
     STRATEGIES.iter().filter_map(Strategy::describe)
 }
 
-/// How the server treats objects of one kind; see [`ResourceKind`] for the meaning of the fields.
+/// How the server treats objects of one kind, in addition to the published [`Facts`]. See
+/// [`ResourceKind`] for the meaning of the fields.
 struct Strategy {
     group: &'static str,
     version: &'static str,
@@ -131,13 +130,10 @@ impl Strategy {
         Self { counts_generations: true, ..self }
     }
 
-    /// Sets the metadata fields whose changes increase the generation.
     const fn counted_metadata(self, counted_metadata: &'static [&'static str]) -> Self {
         Self { counted_metadata, ..self }
     }
 
-    /// Sets the metadata fields that a write to `/status` does not change. Possible fields are
-    /// `labels` and `annotations`.
     const fn status_keeps(self, status_keeps: &'static [&'static str]) -> Self {
         Self { status_keeps, ..self }
     }
@@ -146,9 +142,6 @@ impl Strategy {
         Self { returns_deleted: true, ..self }
     }
 
-    /// Sets the rules for reading the values of selectable fields from an object. A field needs no
-    /// rule if its name is the path of its value, and if an empty string stands for a missing
-    /// value.
     const fn sources(self, sources: &'static [FieldSource]) -> Self {
         Self { sources, ..self }
     }

@@ -8,11 +8,9 @@ pub(crate) struct Column {
     pub(crate) type_name: String,
     pub(crate) format: String,
     pub(crate) description: String,
-    /// 0 for columns that are always shown; higher for columns that only `kubectl get -o wide`
-    /// shows.
+    /// Above 0 for columns that only `kubectl get -o wide` shows.
     pub(crate) priority: i64,
-    /// The path of the value in a custom resource, such as `.spec.replicas`. `None` for other
-    /// columns, such as all columns of built-in kinds.
+    /// The path of the value in a custom resource, such as `.spec.replicas`.
     pub(crate) json_path: Option<String>,
 }
 

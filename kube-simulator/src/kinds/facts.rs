@@ -11,7 +11,7 @@ pub(crate) const ALL_VERBS: &[&str] =
 /// not contain their kinds.
 const GROUPS_OF_REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// One row of [`TABLE`]: the properties that Kubernetes publishes about a built-in kind.
+/// One row of [`TABLE`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) group: &'static str,
@@ -32,8 +32,6 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Returns the published properties of a built-in kind, such as its plural and verbs. Returns
-    /// `None` if [`TABLE`] does not contain the kind, as for custom resources.
     pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<&'static Self> {
         TABLE.iter().find(|facts| (facts.group, facts.version, facts.kind) == (group, version, kind))
     }
@@ -47,8 +45,7 @@ impl Facts {
         self.subresources.iter().any(|text| text.split(' ').next() == Some(name))
     }
 
-    /// Returns the columns of the kind's tables. A kind that defines no columns shows name and
-    /// creation time.
+    /// A kind that defines no columns shows name and creation time.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let shown = if self.columns.is_empty() { &["string Name", "date Created At"] } else { self.columns };
         shown.iter().map(|text| column(text)).collect()

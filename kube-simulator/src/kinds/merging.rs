@@ -13,7 +13,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     Document::expanded(document.unwrap_or_default())
 });
 
-/// The name of the schema of `metadata`, which is the same for all kinds.
+/// The name of the schema of `metadata` in all kinds.
 const METADATA: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// The content of `merging.json`.
@@ -31,13 +31,10 @@ struct Schemas {
     metadata: Value,
 }
 
-/// Returns the schema that determines how lists and maps of a built-in kind are merged; `None` for
-/// other kinds.
 pub(crate) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Value> {
     SCHEMAS.kinds.get(&format!("{api_version} {kind}"))
 }
 
-/// Returns the schema that determines how lists and maps in the metadata of all kinds are merged.
 pub(crate) fn of_metadata() -> &'static Value {
     &SCHEMAS.metadata
 }

@@ -36,31 +36,26 @@ pub struct ResourceKind {
     pub short_names: Vec<String>,
     /// The categories of the resource, such as `all`, which `kubectl get all` uses.
     pub categories: Vec<String>,
-    /// The fields that `/scale` reads and writes, if it is served.
     pub(crate) scale: Option<Scale>,
-    /// The data that every API server publishes about a built-in kind, such as its verbs and short
-    /// names; `None` for other kinds.
+    /// The data that every API server publishes about the kind. `None` unless the kind comes from
+    /// [`built_in::kinds`].
     pub(crate) facts: Option<&'static Facts>,
-    /// The columns of the tables that `kubectl get` prints.
     pub(crate) columns: Vec<Column>,
-    /// The structural schema of a custom resource, if it has one.
+    /// The structural schema of a custom resource.
     pub(crate) schema: Option<Arc<Value>>,
     /// Whether objects have a `metadata.generation`, which increases when a field outside the
-    /// metadata changes. In the metadata, only the deletion timestamp and the fields in
-    /// [`counted_metadata`](Self::counted_metadata) count. Changes of `status` count only for
-    /// custom resources without the subresource `/status`.
+    /// metadata changes. Changes of `status` count only for custom resources without the
+    /// subresource `/status`.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
     /// The metadata fields that a write to `/status` of a built-in kind does not change. Possible
     /// fields are `labels` and `annotations`.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The rules for the selectable fields to which the default does not apply. By default, the
-    /// name of a field is the path of its value, and an empty string stands for a missing value.
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
-    /// The initial status of new objects if the kind has `/status`, as JSON; `None` for no status.
+    /// The initial status of new objects if the kind has `/status`, as JSON.
     pub(crate) initial_status: Option<&'static str>,
     /// Whether a client can set the status of a new object although the kind has `/status`.
     pub(crate) accepts_initial_status: bool,
@@ -76,7 +71,6 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns the fields of `/scale`, which are the same for all built-in kinds.
     pub(crate) fn of_built_in() -> Self {
         Self {
             spec_replicas: "spec.replicas".to_owned(),
@@ -90,12 +84,10 @@ impl Scale {
 /// its name is the path of its value, and if an empty string stands for a missing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
-    /// The name of the field in field selectors.
     pub(crate) field: &'static str,
     /// The dotted paths of the value. The first path that has a value applies.
     pub(crate) paths: &'static [&'static str],
-    /// The value of the field if none of `paths` has a value: the zero value in Go, such as `false`
-    /// or `0`.
+    /// The value if none of `paths` has one: the zero value in Go, such as `false` or `0`.
     pub(crate) otherwise: &'static str,
 }
 
@@ -213,7 +205,6 @@ impl ResourceKind {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Returns whether this is a built-in kind and not a custom resource.
     pub(crate) fn is_built_in(&self) -> bool {
         Facts::is_built_in(&self.group)
     }
@@ -233,8 +224,8 @@ impl ResourceKind {
     }
 
     /// Returns whether dependants remain when an object is deleted without a propagation policy.
-    /// This applies only to replication controllers and Jobs, which are older than owner references
-    /// (`DefaultGarbageCollectionPolicy` in the real server).
+    /// Such kinds are older than owner references (`DefaultGarbageCollectionPolicy` in the real
+    /// server).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
@@ -261,8 +252,7 @@ impl ResourceKind {
         format!("{package}.{}", self.kind)
     }
 
-    /// Returns the schema that determines how lists and maps of the kind are merged, or `None` for
-    /// a kind without a schema.
+    /// Returns the schema that determines how lists and maps of the kind are merged.
     pub(crate) fn merging(&self) -> Option<&Value> {
         match &self.schema {
             Some(schema) => Some(schema),
@@ -270,8 +260,7 @@ impl ResourceKind {
         }
     }
 
-    /// Returns the schema that determines how lists and maps in a top-level field are merged, or
-    /// `None` for a field without a schema.
+    /// Like [`merging`](Self::merging), for one top-level field.
     pub(crate) fn merging_of(&self, field: &str) -> Option<&Value> {
         match field {
             "metadata" => Some(merging::of_metadata()),
@@ -304,7 +293,8 @@ impl ResourceKind {
         }
     }
 
-    /// Returns whether names are DNS labels. The names of other kinds can contain dots and be longer.
+    /// Returns whether names are DNS labels. The names of other kinds can contain dots and be
+    /// longer.
     pub(crate) fn is_named_by_label(&self) -> bool {
         self.group.is_empty() && matches!(self.kind.as_str(), "Namespace" | "Service")
     }

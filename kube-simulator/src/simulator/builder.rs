@@ -323,8 +323,7 @@ impl SimulatorBuilder {
     }
 }
 
-/// Creates the objects that every cluster has, such as the namespace `default`, if
-/// [`SimulatorBuilder::require_namespaces`] was called.
+/// Creates the initial objects if [`SimulatorBuilder::require_namespaces`] was called.
 fn create_initial_objects(server: &Server, port: Option<u16>) {
     if server.settings.behavior.namespaces_required {
         first_objects::create(&server.api, port);

@@ -46,7 +46,6 @@ impl Simulator {
 
     /// Answers all requests with 401 `Unauthorized` from a call with `true` until a call with
     /// `false`. Calls are counted: after two calls with `true`, two calls with `false` are needed.
-    /// The token of [`require_token`](Self::require_token) does not change.
     pub(crate) fn set_tokens_expired(&self, expired: bool) {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }

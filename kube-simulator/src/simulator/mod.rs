@@ -30,11 +30,11 @@ use crate::kinds::ResourceKind;
 /// A running simulator of an API server.
 ///
 /// Dropping the handle stops the simulator without waiting. [`shutdown`](Self::shutdown) also waits
-/// until its socket and all connections to the socket are closed.
+/// until its connections are closed.
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
-    /// Serves the socket. `None` without a socket, and after `shutdown`.
+    /// `None` without a socket, and after `shutdown`.
     listener: Option<Listener>,
     address: SocketAddr,
 }
@@ -298,13 +298,11 @@ impl Drop for Simulator {
     }
 }
 
-/// Returns the URL of a server at this address.
 fn url(server: &Server, address: SocketAddr) -> String {
     let scheme = if server.tls.is_some() { "https" } else { "http" };
     format!("{scheme}://{address}")
 }
 
-/// Returns the configuration of a client for a server at this address.
 pub(crate) fn config_for(server: &Server, address: SocketAddr) -> kube::Config {
     // A socket address always gives a valid URI, so the default is never used.
     let mut config = kube::Config::new(url(server, address).parse().unwrap_or_default());

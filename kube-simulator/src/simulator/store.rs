@@ -39,8 +39,7 @@ impl ObjectStore {
         Ok(Self { server: server.clone(), served })
     }
 
-    /// Finds the store for the kind of an object, and returns it with the object as JSON. The
-    /// object must contain `apiVersion` and `kind`.
+    /// Returns the store for the kind of an object, and the object as JSON.
     pub(crate) fn of_object(server: &Arc<Server>, object: &impl Serialize) -> Result<(Self, Body), Error> {
         let body = to_body(object)?;
         let text = |field| body.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -115,7 +114,7 @@ impl ObjectStore {
         Ok(StoredObject(outcome.into_object()))
     }
 
-    /// Deletes the object with this key without a grace period.
+    /// Deletes the object without a grace period.
     pub(crate) fn delete_at_once(&self, key: &str) -> Result<(), Error> {
         let (namespace, name) = self.served.kind.split_key(key);
         let mut options = DeleteOptions::default();

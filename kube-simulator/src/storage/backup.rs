@@ -12,23 +12,21 @@ use crate::kinds::ResourceKind;
 /// clone.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The newest resource version when the backup was made.
     pub(crate) revision: u64,
     tables: Arc<Vec<TableCopy>>,
 }
 
-/// The objects of one resource in a backup.
 #[derive(Debug)]
 struct TableCopy {
-    /// The resource in the version in which the objects are stored.
+    /// The resource, with the API version of the stored objects.
     kind: ResourceKind,
-    /// The objects by storage key.
+    /// By storage key.
     objects: BTreeMap<String, Arc<Object>>,
 }
 
 impl Backup {
-    /// Copies the objects of these tables. During the copy, all tables are locked, so that the
-    /// backup contains exactly the writes up to its revision.
+    /// Locks all tables during the copy, so that the backup contains exactly the writes up to its
+    /// revision.
     pub(crate) fn of(tables: &[Arc<Table>], revision: &Revision) -> Self {
         let locked: Vec<_> = tables.iter().map(|table| (&table.kind, table.lock())).collect();
         let copies = locked.iter().map(|(kind, state)| TableCopy::of(kind, &state.objects));
@@ -41,8 +39,7 @@ impl Backup {
         self.revision
     }
 
-    /// Returns the objects of a resource by storage key, in the version of `kind`. The map is empty
-    /// if the backup does not contain the resource.
+    /// Returns the objects of a resource by storage key, in the version of `kind`.
     pub(crate) fn objects_of(&self, kind: &ResourceKind) -> BTreeMap<String, Arc<Object>> {
         let is_resource =
             |copy: &&TableCopy| copy.kind.group == kind.group && copy.kind.plural == kind.plural;

@@ -1,28 +1,25 @@
 //! [`Compaction`]: etcd's compactions, which API servers request every few minutes.
 //!
 //! As in `compact.go` of the API server (`pkg/storage/etcd3`), each compaction removes the history
-//! before the revision that was current at the previous compaction. With the default interval of
-//! five minutes, five to ten minutes of history remain.
+//! before the revision that was current at the previous compaction.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Minimum interval between compactions.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
-/// Maximum interval between compactions. A much longer interval would overflow the clock.
+/// A much longer interval would overflow the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The progress of etcd's compactions. There is no background task:
-/// [`apply_due`](Self::apply_due) applies the compactions that have become due.
+/// The progress of etcd's compactions. There is no background task; see
+/// [`apply_due`](Self::apply_due).
 #[derive(Debug)]
 pub(super) struct Compaction {
-    /// The time between two compactions. `None` disables them.
+    /// `None` disables compactions.
     interval: Option<Duration>,
-    /// The time of the next compaction.
     due: Instant,
-    /// The revision that was current at the last compaction. The next compaction removes the
-    /// history before this revision.
+    /// The revision at the last compaction. The next compaction removes the history before this
+    /// revision.
     noted: u64,
     /// The history before this revision has been removed.
     compacted: u64,
@@ -35,9 +32,9 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Applies all compactions whose time has come. Returns the revision before which the history
-    /// has been removed. Call this method before each write, because a late compaction takes
-    /// `current`, the current revision, as the revision at its due time.
+    /// Applies all due compactions. Returns the revision before which the history has been removed.
+    /// Call this method before each write, so that `current` is still the revision at the time when
+    /// the compaction was due.
     pub(super) fn apply_due(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
@@ -51,8 +48,7 @@ impl Compaction {
         self.compacted
     }
 
-    /// Resets the compacted revision to 0, after the restore of a backup has changed the revision
-    /// counter.
+    /// Resets the compacted revision, after a restore has changed the revision counter.
     pub(super) fn reset(&mut self) {
         self.noted = 0;
         self.compacted = 0;

@@ -1,5 +1,4 @@
-//! [`ReadError`]: the reasons why a request cannot read the state that it requires. `api::status`
-//! converts them to the API's error responses.
+//! [`ReadError`], which `api::status` converts to the API's error responses.
 
 /// The reason why a request cannot read the state that it requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

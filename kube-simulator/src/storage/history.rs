@@ -13,19 +13,16 @@ use crate::kinds::ResourceKind;
 /// One write, with the object before and after it.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The object after the write. For a deletion: the last version of the object, with the
-    /// resource version of the deletion.
+    /// The object after the write. For a deletion: the last version, with the resource version of
+    /// the deletion.
     pub(crate) object: Arc<Object>,
-    /// The version before the write; `None` for a creation.
+    /// `None` for a creation.
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) is_deletion: bool,
-    /// Whether the event is the deletion of an object whose stored bytes are unreadable. Watches
-    /// end instead of reporting this deletion: with an error if the resource has no watch cache,
-    /// otherwise without an error.
+    /// Whether the stored bytes of the deleted object are unreadable. Watches end instead of
+    /// reporting this deletion.
     pub(crate) is_corrupt: bool,
-    /// The time of the write.
     pub(crate) written: Instant,
-    /// The cached result of the method [`as_deleted`](Self::as_deleted()).
     as_deleted: OnceLock<Arc<Object>>,
 }
 
@@ -47,9 +44,8 @@ impl Event {
         self.object.resource_version
     }
 
-    /// Returns the previous version of the object, with this event's resource version. A watch
-    /// whose selector matched only the previous version receives the result as the deleted object.
-    /// The result is built once for all such watches.
+    /// Returns the previous version of the object, with this event's resource version. Watches
+    /// whose selector matched only the previous version receive the result as the deleted object.
     pub(crate) fn as_deleted(&self, kind: &ResourceKind) -> &Arc<Object> {
         self.as_deleted.get_or_init(|| {
             let before = self.previous.as_ref().unwrap_or(&self.object);
@@ -61,9 +57,7 @@ impl Event {
 /// The reason why a reader cannot continue without losing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderError {
-    /// The reader lags too far behind the newest event.
     TooSlow,
-    /// The history was reset.
     Reset,
 }
 
@@ -81,23 +75,21 @@ pub(crate) struct Reader {
 /// The latest events of one resource, up to a maximum number: the events in the API server's watch
 /// cache, and older events that etcd has not compacted.
 ///
-/// Events have sequence numbers without gaps, except that clearing the history skips one number. A
-/// reader's cursor is the sequence number of its next event.
+/// Events have sequence numbers without gaps, except that clearing the history skips one number.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
     /// The sequence number of the oldest event.
     first: u64,
-    /// The sequence number of the first event, past or future, after the history was last cleared.
+    /// The sequence number of the first event after the history was last cleared. This event may
+    /// not exist yet.
     began: u64,
-    /// The lowest resource version whose objects can be reconstructed from the stored events. A
-    /// compaction alone does not change this version; it changes when a later write removes events.
+    /// The lowest resource version whose objects can be reconstructed. A compaction alone does not
+    /// change this version.
     reachable: u64,
-    /// The range of the latest events that the watch cache holds.
     window: Window,
     /// New readers cannot start before this resource version.
     compacted_to: u64,
-    /// The remaining time for which slow watches can delay the other watches of the resource.
     budget: Budget,
 }
 
@@ -125,22 +117,21 @@ impl History {
         }
     }
 
-    /// Returns whether the oldest event can be removed: compactions have reached it (`compacted` is
-    /// their revision), or the history exceeds its maximum length.
+    /// `compacted` is the revision that compactions have reached.
     fn is_oldest_removable(&self, compacted: u64) -> bool {
         let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
         is_compacted || self.events.len() > self.window.max_capacity()
     }
 
-    /// Returns the lowest resource version from which a watch can start. The watch cache has
-    /// received only the events up to `known`: later events have not displaced older events from
+    /// Returns the lowest resource version from which a watch can start. `known` is the resource
+    /// version that the watch cache has reached. Later events have not displaced older events from
     /// the cache.
     pub(crate) fn oldest_watch_start(&self, known: u64) -> u64 {
         self.window.floor().min(known).max(self.reachable).max(self.compacted_to)
     }
 
     /// Returns the lowest resource version at which etcd can start a watch or list objects.
-    /// `compacted` is the revision before which compactions have removed etcd's history.
+    /// `compacted` is the revision that compactions have reached.
     pub(crate) fn oldest_stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.compacted_to).max(compacted)
     }
@@ -169,13 +160,12 @@ impl History {
         self.reachable = revision;
     }
 
-    /// Returns the lowest resource version whose objects can be reconstructed.
     pub(crate) fn reachable(&self) -> u64 {
         self.reachable
     }
 
-    /// Returns the number of events that a real server buffers for one watch: more at a higher
-    /// write rate, but at most `most`.
+    /// Returns the size, in events, of each of the two channels that buffer a watch on a real
+    /// server; at most `most`.
     pub(crate) fn channel_size(&self, most: usize) -> u64 {
         self.window.channel_size(most)
     }
@@ -191,10 +181,9 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns the next events of a reader, up to the resource version `up_to`. Returns an error if
-    /// the reader lags too far behind, or if the history was reset. `is_selected` returns whether
-    /// the client of the watch receives an event. If [`SlowWatchLimit::is_timed`] is true, only
-    /// such events count as lag.
+    /// Returns the next events of a reader, up to the resource version `up_to`. `is_selected`
+    /// returns whether the client of the watch receives an event. If [`SlowWatchLimit::is_timed`]
+    /// is true, only such events count as lag.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -242,7 +231,6 @@ impl History {
         known.filter(|event| is_buffered(event)).take(capacity).count().saturating_add(unsent) >= capacity
     }
 
-    /// Iterates over the events after a resource version, newest first.
     pub(crate) fn newest_first_after(&self, resource_version: u64) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter().rev().take_while(move |event| event.resource_version() > resource_version)
     }

@@ -8,12 +8,10 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Wakes all listeners in the order of their creation.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier(Mutex<Vec<Weak<Notify>>>);
 
-/// Receives the notifications of a [`Notifier`] from its own creation on. Notifications before a
-/// wait are kept, and count as one.
+/// Receives a [`Notifier`]'s notifications. Notifications before a wait are kept, and count as one.
 #[derive(Debug)]
 pub(crate) struct Listener(Arc<Notify>);
 
@@ -42,7 +40,6 @@ impl Notifier {
 }
 
 impl Listener {
-    /// Waits for a notification, unless one has arrived since the last wait.
     pub(crate) async fn notified(&self) {
         self.0.notified().await;
     }

@@ -1,8 +1,6 @@
 //! Reads a table's objects, at the current or an earlier resource version.
 //!
-//! A past state is computed by undoing the later events, newest first. This gives the past object
-//! of each key that has changed since the requested resource version. For all other keys, the
-//! current object is also the past object.
+//! A past state is computed by undoing the later events, newest first.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,7 +11,7 @@ use super::object::Object;
 use super::revision::Revision;
 use super::table::State;
 
-/// Selects which state of a table a read returns: the latest state or an earlier one.
+/// The state of a table that a read returns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     Latest,
@@ -24,16 +22,14 @@ pub(crate) enum At {
     Cached(u64),
 }
 
-/// The parameters of a read of one page of a list: which objects, in which state, and how many.
 pub(crate) struct PageRequest<'a> {
     /// The prefix of all storage keys in scope.
     pub(crate) scope: &'a str,
-    /// Returns whether an object in scope is selected.
     pub(crate) selects: &'a dyn Fn(&Object) -> bool,
     pub(crate) at: At,
-    /// The first storage key to consider: a whole key, or the prefix of the namespace.
+    /// The lower bound of the storage keys in the page. For a first page, the same as `scope`.
     pub(crate) start: &'a str,
-    /// Maximum number of objects; 0 means no limit.
+    /// 0 means no limit.
     pub(crate) limit: usize,
 }
 
@@ -41,7 +37,6 @@ pub(crate) struct PageRequest<'a> {
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
-    /// The resource version of the page.
     pub(crate) resource_version: u64,
     /// The number of keys in scope after the page, whether or not they match the selectors.
     pub(crate) remaining: usize,
@@ -65,7 +60,7 @@ pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision
     Ok(page)
 }
 
-/// Returns all objects in the state that `at` selects, and the resource version of this state.
+/// Returns all objects in the state `at`, and the resource version of this state.
 pub(super) fn everything(
     state: &State,
     at: At,
@@ -75,8 +70,7 @@ pub(super) fn everything(
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
 
-/// Returns an object as it was in the state that `at` selects: the latest state, or the state at a
-/// resource version. Returns `None` if the object did not exist in this state.
+/// Returns the object in the state `at`, if the object existed in this state.
 pub(super) fn object(
     state: &State,
     key: &str,
@@ -88,8 +82,7 @@ pub(super) fn object(
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Returns the objects that have changed between the state `at` and the current `state`, as they
-/// were in the state `at`. Also returns the resource version of the state `at`.
+/// Undoes the events after the state `at`. Also returns the resource version of this state.
 fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(PastObjects<'a>, u64), ReadError> {
     let version = match at {
         At::Latest => return Ok((PastObjects::new(), revision.current())),

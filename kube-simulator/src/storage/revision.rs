@@ -1,5 +1,4 @@
-//! [`Revision`]: the counter of writes, from which all resource versions come. Each API server has
-//! its own view of this counter, which can lag.
+//! [`Revision`]: the counter of writes, from which all resource versions come.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,22 +15,17 @@ use super::watch_cache::WatchCache;
 /// Maximum time that a read waits for a future resource version, as in the real server.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Counts the writes to all resources, like etcd's revision.
-///
-/// Resource versions therefore have gaps within one resource, and the version of one resource
-/// implies nothing about another resource. Replicas (other API servers on the same storage) can lag
-/// behind the counter.
+/// Counts the writes to all resources, like etcd's revision. Resource versions therefore have gaps
+/// within one resource. Each API server has its own view of the counter, which can lag.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
-    /// The lag of a replica; `None` for the first API server, which never lags.
+    /// `None` for the first API server, which never lags.
     lag: Option<Arc<Mutex<Lag>>>,
-    /// The watch cache of this API server.
     watch_cache: WatchCache,
 }
 
-/// The state that all API servers of the storage share: the counter of writes, and the progress of
-/// etcd's compactions.
+/// The state that all API servers of the storage share.
 #[derive(Debug)]
 struct Stored {
     revision: AtomicU64,
@@ -43,8 +37,7 @@ struct Stored {
 /// The lag of an API server's watch cache behind the storage, in revisions.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
-    /// The requested lag. The actual lag is smaller as long as the cache would have to go back to a
-    /// revision before `floor`.
+    /// The requested lag. `floor` can limit the actual lag.
     behind: u64,
     /// The revision of the cache when `behind` was set. The cache does not go back to an older
     /// revision.
@@ -60,33 +53,29 @@ impl Lag {
 }
 
 impl Revision {
-    /// Starts the counter and the compactions. A zero interval disables compactions.
+    /// A zero interval disables compactions.
     pub(crate) fn starting_at(revision: u64, compaction_interval: Duration) -> Self {
         let compaction = Mutex::new(Compaction::every(compaction_interval));
         let stored = Stored { revision: AtomicU64::new(revision), notifier: Notifier::default(), compaction };
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
-    /// Returns a new replica's view of the shared counter. A replica is another API server on the
-    /// same storage, whose view can lag.
+    /// Returns the view of a new replica: another API server on the same storage, which can lag.
     pub(crate) fn of_replica(&self) -> Self {
         let lag = Mutex::new(Lag { behind: 0, floor: 0 });
         let watch_cache = WatchCache::default();
         Self { stored: Arc::clone(&self.stored), lag: Some(Arc::new(lag)), watch_cache }
     }
 
-    /// Returns the watch cache of this API server.
     pub(crate) fn watch_cache(&self) -> &WatchCache {
         &self.watch_cache
     }
 
-    /// Returns whether this API server is a replica, which can lag, and not the first API server.
     pub(crate) fn is_of_replica(&self) -> bool {
         self.lag.is_some()
     }
 
-    /// Returns the newest revision that this API server has received. A replica can lag behind
-    /// [`stored`](Self::stored).
+    /// Returns the newest revision that this API server has received.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
         self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
@@ -107,8 +96,8 @@ impl Revision {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets by how many revisions the watch cache of this API server lags behind the storage. A
-    /// larger lag takes effect only after enough writes.
+    /// Sets the lag of the watch cache, in revisions. A larger lag takes effect only after enough
+    /// writes.
     pub(crate) fn set_lag(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {
@@ -127,16 +116,14 @@ impl Revision {
         taken
     }
 
-    /// Sets the counter that all API servers share to `revision`, which can be lower, to restore a
-    /// backup.
+    /// Sets the shared counter to `revision`, which can be lower, to restore a backup.
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
         self.stored.compaction.lock().reset();
         self.stored.notifier.notify_all();
     }
 
-    /// Waits until this API server has reached `wanted`. Returns an error if the server does not
-    /// reach it within 3 seconds.
+    /// Waits up to 3 seconds until this API server has reached `wanted`.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), ReadError> {
         // Most reads need not wait.
         if self.current() >= wanted {
@@ -162,7 +149,7 @@ impl Revision {
     }
 
     /// Returns a listener that is notified when this API server may have received new events.
-    /// Returns `None` for the first API server, which receives each event at once.
+    /// `None` for the first API server, which receives each event at once.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }

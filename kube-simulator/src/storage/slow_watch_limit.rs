@@ -1,32 +1,26 @@
 //! [`SlowWatchLimit`]: the rule that ends a watch, without an error, when its client reads too
 //! slowly.
 //!
-//! Counterpart: `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`). Each
-//! watch has a buffer for events that its client has not read. When the buffer of one watch is
-//! full, a real server waits for that watch before it sends more events of the resource to any
-//! watch. The resource has a time budget for such waits. When the budget is used up, the server
-//! ends the slow watch. The simulator computes the waiting time, but does not wait.
+//! Counterpart: `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`). A real
+//! server waits for room in the buffer of a slow watch, until the time budget of the resource is
+//! used up. The simulator computes the waiting time, but does not wait.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The maximum of a [`Budget`], which is the time for which the server waits for the slow watches
-/// of a resource.
 const MAX_BUDGET: Duration = Duration::from_millis(100);
 
-/// The number of seconds by which a [`Budget`] grows per second of elapsed time, up to
-/// [`MAX_BUDGET`].
+/// The growth of a [`Budget`], in seconds per second of elapsed time.
 const REFILL_RATE: f64 = 0.05;
 
 /// The maximum lag of one watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlowWatchLimit {
-    /// The maximum number of events in the buffer of the watch.
+    /// The size of the watch's buffer, in events.
     pub(crate) capacity: u64,
-    /// Whether a watch with a full buffer stays open until the resource's time budget for slow
-    /// watches ([`Budget`]) is used up. If `false`, the server ends the watch at once.
+    /// Whether a watch with a full buffer stays open until the [`Budget`] is used up.
     pub(crate) is_timed: bool,
 }
 
@@ -35,16 +29,13 @@ pub(crate) struct SlowWatchLimit {
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<BudgetState>);
 
-/// The state of a [`Budget`]: the remaining time, and when this time was computed.
 #[derive(Debug)]
 struct BudgetState {
-    /// The time for which the server could still wait for slow watches at the moment `updated`.
+    /// The remaining time at the moment `updated`.
     left: Duration,
-    /// The moment at which `left` was computed. The growth of the budget since then is not
-    /// included.
     updated: Instant,
-    /// Waits for slow watches have been deducted from `left` up to this moment. Earlier waiting
-    /// time is not deducted again if two watches were slow at the same time.
+    /// Waits before this moment are already deducted from `left`. If two watches are slow at the
+    /// same time, their wait counts once.
     deducted_to: Instant,
 }
 
@@ -54,9 +45,8 @@ impl Budget {
         Self(Mutex::new(BudgetState { left: Duration::ZERO, updated: now, deducted_to: now }))
     }
 
-    /// Deducts from the budget the time for which the server has waited for a slow watch: from
-    /// `since` until now. Returns whether the budget was sufficient; if not, the budget is then
-    /// zero.
+    /// Deducts a wait for a slow watch, from `since` until now. Returns whether the budget was
+    /// sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut state = self.0.lock();
         let now = Instant::now();

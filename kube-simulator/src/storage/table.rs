@@ -28,7 +28,7 @@ pub(crate) struct Table {
 
 /// The state that a table's lock protects. Objects and history change together.
 pub(crate) struct State {
-    /// The objects by storage key, in the bytewise order of lists.
+    /// By storage key, in the bytewise order of lists.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
     /// The keys of the dependants of each owner, by the owner's UID.
@@ -61,14 +61,13 @@ impl Table {
         self.state.read_recursive()
     }
 
-    /// Returns the objects that have this UID as their owner, in key order.
+    /// Returns the dependants of the owner with this UID, in key order.
     pub(crate) fn dependants_of(&self, uid: &str) -> Vec<Arc<Object>> {
         let state = self.state.read();
         let keys = state.dependants.get(uid).into_iter().flatten();
         keys.filter_map(|key| state.objects.get(key).cloned()).collect()
     }
 
-    /// Returns the objects of a namespace in key order.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<Object>> {
         let prefix = format!("{namespace}/");
         let state = self.state.read();
@@ -84,8 +83,7 @@ impl Table {
         next.is_some_and(|(key, _)| key.starts_with(&prefix))
     }
 
-    /// Returns an object as it was in the state `at`, or `None` if it did not exist in that state.
-    /// For an API server that lags, `at` is an earlier state.
+    /// Returns the object in the state `at`, if the object existed in this state.
     pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, ReadError> {
         let state = self.state.read();
         past::object(&state, key, at, &self.revision)
@@ -101,14 +99,12 @@ impl Table {
         (state.objects.values().cloned().collect(), self.revision.current())
     }
 
-    /// Returns one page of objects, now or at a past resource version.
     pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Page, ReadError> {
         let state = self.state.read();
         past::page(&state, request, &self.revision)
     }
 
-    /// Locks the table, runs `change`, and returns its result. Watches are notified after the lock
-    /// is released.
+    /// Runs `change` under the write lock. Notifies watches after the lock is released.
     pub(crate) fn write<R>(&self, change: impl FnOnce(&mut Transaction<'_>) -> R) -> R {
         let outcome = {
             let mut state = self.state.write();
@@ -126,8 +122,8 @@ impl Table {
         state.history.compact(revision);
     }
 
-    /// Clears the history, so that open watches end. Also replaces the objects with `objects`,
-    /// unless `objects` is `None`.
+    /// Clears the history, so that open watches end. Also replaces the objects, unless `objects` is
+    /// `None`.
     pub(crate) fn reset(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
         {
             let mut state = self.state.write();
@@ -141,14 +137,13 @@ impl Table {
         self.changed.notify_all();
     }
 
-    /// Returns a listener for later writes.
     pub(crate) fn changes(&self) -> Listener {
         self.changed.listen()
     }
 
     /// Returns the lowest resource version from which a watch can start, and a reader of the events
     /// after `resource_version`. If `resource_version` is lower, the caller must refuse the watch.
-    /// `known` is the revision that the API server of the watch has reached.
+    /// `known` is the revision as the API server of the watch sees it.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -158,8 +153,6 @@ impl Table {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
-            // Events that this API server has not received yet have not displaced older events from
-            // its watch cache.
             state.history.oldest_watch_start(known.current())
         } else {
             state.history.oldest_stored(self.revision.compacted())
@@ -167,15 +160,14 @@ impl Table {
         (floor, Reader { cursor, joined, slow_watch_limit })
     }
 
-    /// Returns the number of events that a real server buffers for one watch: more at a higher
-    /// write rate, but at most `most`.
+    /// Returns the size, in events, of each of the two channels that buffer a watch on a real
+    /// server; at most `most`.
     pub(crate) fn channel_size(&self, most: usize) -> u64 {
         self.state.read().history.channel_size(most)
     }
 
-    /// Returns all objects, the revision of this state, and a reader of later events. For an API
-    /// server that lags, the state is an older state. `known` is the revision counter as that
-    /// server sees it.
+    /// Returns all objects, the revision of this state, and a reader of later events. `known` is
+    /// the revision as the API server of the watch sees it.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -187,9 +179,9 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns the next events of a watch, up to the resource version that its API server has
-    /// reached, and this version. `known` is the counter of resource versions as that server sees
-    /// it. For `is_selected` and the errors, see [`History::read`].
+    /// Returns the next events of a watch, and the resource version that its API server has
+    /// reached. `known` is the revision as the API server of the watch sees it. For `is_selected`,
+    /// see [`History::read`].
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -201,10 +193,8 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_selected)?, up_to))
     }
 
-    /// Returns whether the buffer of a watch would be full on a real server. `unsent` is the number
-    /// of buffered events that the watch has already read from the history, but not sent. Unread
-    /// events are also in the buffer if `is_buffered` returns true for them, and if the API server
-    /// of the watch has received them. `known` is the revision that this API server has reached.
+    /// Returns whether the buffer of a watch would be full on a real server; see
+    /// [`History::is_full`]. `known` is the revision as the API server of the watch sees it.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -224,8 +214,7 @@ impl State {
         }
     }
 
-    /// Updates `dependants` after a write that replaced `before` by `after`. `None` means that the
-    /// object did not exist before the write, or does not exist after it.
+    /// Updates `dependants` after a write that replaced `before` by `after`.
     pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (object, owner) in owners(before) {
             if let Some(keys) = self.dependants.get_mut(owner) {

@@ -26,7 +26,7 @@ impl<'a> Transaction<'a> {
         self.state.objects.get(key).cloned()
     }
 
-    /// Creates an object, or stores a new version of an existing object.
+    /// Creates or replaces an object.
     pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());
@@ -35,15 +35,13 @@ impl<'a> Transaction<'a> {
         object
     }
 
-    /// Removes an object. `value` is its last version, which gets the resource version of the
-    /// deletion.
+    /// `value` is the last version of the object, which gets the resource version of the deletion.
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         self.take_out(key, value, Event::deleted)
     }
 
-    /// Removes an object as if its stored bytes were unreadable, ignoring its finalizers. If the
-    /// kind has a watch cache, also clears the history, because the real watch cache lists all
-    /// objects again. In both cases, watches end instead of reporting the deletion.
+    /// Removes an object as if its stored bytes were unreadable. If the kind has a watch cache,
+    /// also clears the history, because the real watch cache lists all objects again.
     pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = self.take_out(key, value, Event::corrupt);
         if self.kind.is_cached() {

@@ -9,21 +9,18 @@ use tokio::time::Instant;
 
 use super::error::ReadError;
 
-/// Maximum `Retry-After` of the error for a cache that is not ready, in seconds.
+/// Maximum `Retry-After`, in seconds.
 const MAX_RETRY_AFTER: u32 = 30;
 
-/// The factor of t in `Retry-After`, which is e^(0.06 t) when the cache has been unready for t
-/// seconds.
+/// See [`retry_after`].
 const GROWTH: f64 = 0.06;
 
-/// The state of an API server's watch cache: the time when the cache became unready, or `None`
-/// while the cache is ready.
+/// The time when an API server's watch cache became unready; `None` while the cache is ready.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchCache(Arc<Mutex<Option<Instant>>>);
 
 impl WatchCache {
-    /// Sets whether the cache is ready. If the cache stays unready, the time when it became unready
-    /// does not change.
+    /// If the cache stays unready, the time when it became unready does not change.
     pub(crate) fn set_ready(&self, ready: bool) {
         let mut unready_since = self.0.lock();
         let begin = unready_since.unwrap_or_else(Instant::now);

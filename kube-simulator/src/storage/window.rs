@@ -12,17 +12,16 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// The watch cache does not drop events younger than this: its ring buffer grows instead, up to the
-/// maximum capacity. A client can thus resume from its last bookmark, which the server sends every
-/// minute.
+/// The watch cache keeps events for this time, unless its maximum capacity is reached. A client can
+/// then resume from its last bookmark, because the server sends a bookmark every minute.
 const FRESH: Duration = Duration::from_secs(75);
 
-/// Minimum number of events for which the watch cache of a resource has room, as on a real server.
+/// In events, as on a real server.
 const MIN_CAPACITY: usize = 100;
-/// Maximum number of events for which the watch cache of a resource has room, as on a real server.
+/// In events, as on a real server.
 const MAX_CAPACITY: usize = 102_400;
 
-/// Minimum number of events that a server buffers for a watch.
+/// Minimum [`channel_size`](Window::channel_size).
 const MIN_CHANNEL: usize = 10;
 
 /// The rule that determines how many events the watch cache holds.
@@ -35,14 +34,12 @@ pub(crate) enum Retention {
     Latest(usize),
 }
 
-/// The number of latest events in a `History` that the watch cache holds. The events themselves are
-/// in the history.
+/// The number of latest events in a `History` that the watch cache holds.
 #[derive(Debug)]
 pub(super) struct Window {
     retention: Retention,
-    /// The current maximum number of events in the watch cache.
+    /// The current maximum of `len`.
     capacity: usize,
-    /// The current number of events in the watch cache.
     len: usize,
     /// The window contains all events after this resource version.
     floor: u64,
@@ -61,8 +58,7 @@ impl Window {
         self.len
     }
 
-    /// Returns the number to which the capacity can grow. This number is also the maximum length of
-    /// the whole history.
+    /// Returns the limit of the capacity, which is also the maximum length of the whole history.
     pub(super) fn max_capacity(&self) -> usize {
         match self.retention {
             Retention::Fresh => MAX_CAPACITY,
@@ -74,14 +70,12 @@ impl Window {
         self.floor
     }
 
-    /// Removes all events. From now on, the window contains all events after `floor`, the current
-    /// resource version. The capacity does not change.
+    /// Removes all events. `floor` is the current resource version. The capacity does not change.
     pub(super) fn clear(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;
     }
 
-    /// Resets the capacity to its initial value.
     pub(super) fn reset_capacity(&mut self) {
         self.capacity = Self::new(self.retention, self.floor).capacity;
     }
@@ -104,8 +98,7 @@ impl Window {
         self.len = self.len.min(self.capacity.saturating_sub(1));
     }
 
-    /// Adds the latest event of the history to the window. If the history has older events than the
-    /// window, raises `floor` to the version just before the oldest event in the window.
+    /// Adds the latest event of the history to the window.
     pub(super) fn add_latest(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
         // As in the real watch cache, the floor is just before the oldest held event, not at the
@@ -117,9 +110,9 @@ impl Window {
         }
     }
 
-    /// Returns the number of events that a server buffers for one watch: 1/75 of the capacity, but
-    /// at least [`MIN_CHANNEL`] and at most `most`. A full ring buffer holds about the events of 75
-    /// seconds, so the result is about the number of events in one second.
+    /// Returns the size, in events, of each of the two channels that buffer a watch on a real
+    /// server; at most `most`. A full ring buffer holds about 75 seconds of events, so 1/75 of the
+    /// capacity is about one second.
     pub(super) fn channel_size(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

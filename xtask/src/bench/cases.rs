@@ -1,17 +1,16 @@
-//! The benchmark cases, each with its name in our programs, its name in client-go's program, and its goal.
+//! The benchmark cases, and the programs that measure them.
 
-/// A benchmark case, which is one row of the printed table.
+/// A benchmark case: one row of the printed table.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The name of the case in the output of the program that measures client-go
-    /// (`xtask/clientgo`). `None` if that program does not measure the case.
+    /// The name of the case in the output of `xtask/clientgo`; `None` if that program lacks the
+    /// case.
     pub(crate) client_go: Option<&'static str>,
-    /// The name of the case in the output of our benchmark program or, if the program uses
-    /// criterion, the name of criterion's benchmark.
+    /// The name of the case in our program's output, or the name of its criterion benchmark.
     pub(crate) ours: &'static str,
-    /// The value that our measurement should reach, in `unit`. `None` if the case has no goal.
+    /// The value that our measurement should reach, in `unit`.
     pub(crate) goal: Option<f64>,
 }
 
@@ -21,10 +20,9 @@ pub(crate) enum Unit {
     Microseconds,
     Milliseconds,
     Megabytes,
-    /// Events per second; higher is better.
+    /// Events per second.
     Events,
-    /// The speed with a disturbance, such as a stalled handler, in percent of the speed without it;
-    /// higher is better.
+    /// The speed with a stalled handler, in percent of the speed without it.
     Percent,
 }
 
@@ -40,8 +38,7 @@ impl Unit {
         }
     }
 
-    /// Returns the number of nanoseconds in this unit of time. Returns `None` if the unit does not
-    /// measure time.
+    /// Returns `None` if this unit does not measure time.
     pub(crate) fn nanoseconds(self) -> Option<f64> {
         match self {
             Self::Nanoseconds => Some(1.0),
@@ -56,15 +53,14 @@ impl Unit {
     }
 }
 
-/// One of our benchmark programs. The filters in `client_go` select what the benchmark program for
-/// client-go measures for comparison.
+/// One of our benchmark programs, and client-go's cases to compare it with.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,
     pub(crate) bench: &'static str,
     /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// The benchmark program for client-go runs the cases whose name contains one of these texts.
+    /// The program for client-go runs the cases whose name contains one of these texts.
     pub(crate) client_go: &'static [&'static str],
 }
 

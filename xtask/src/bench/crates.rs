@@ -1,5 +1,4 @@
-//! `cargo xtask bench --crates`: the dependencies of each published crate, and the time to compile the crate
-//! with its dependencies from nothing.
+//! `cargo xtask bench --crates`: dependencies and compile times of the published crates.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,11 +11,10 @@ use crate::release::Packages;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The crates that also work for plain structs, without the types of Kubernetes.
+/// The crates that also work without the types of Kubernetes.
 const PLAIN: [&str; 2] = ["informer-core", "informer-store"];
 
-/// Compiles each published crate with an empty target folder. Prints a table of dependencies and
-/// compile times.
+/// Compiles each published crate with an empty target folder, and prints a table.
 pub(super) fn run(signals: &Signals) -> anyhow::Result<()> {
     println!("| crate | dependencies | CPU time | time |\n|---|---|---|---|");
     for package in &Packages::load()?.in_order {
@@ -47,8 +45,7 @@ fn print(name: &str, variant: &str, features: &[&str], signals: &Signals) -> any
     Ok(())
 }
 
-/// Returns the number of direct and indirect dependencies of the crate `name`. Counts the
-/// dependencies of build scripts, but not those of tests.
+/// Counts direct and indirect dependencies, including those of build scripts but not of tests.
 fn dependencies(name: &str, features: &[&str]) -> anyhow::Result<usize> {
     let output = workspace::cargo()
         .args(["tree", "--package", name, "--edges", "normal,build", "--prefix", "none"])

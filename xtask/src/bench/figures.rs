@@ -1,5 +1,4 @@
-//! [`Figures`]: the values, such as times, that benchmark programs measured, by the name of the
-//! benchmark case.
+//! [`Figures`]: the values that benchmark programs measured.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,8 +8,7 @@ use serde::Deserialize;
 
 use super::cases::Unit;
 
-/// The values, such as times, that benchmark programs measured, by the name of the benchmark case.
-/// A case that was measured several times has several values.
+/// The measured values of each benchmark case. Repeated measurements add values to a case.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     by_case: HashMap<String, Vec<Figure>>,
@@ -23,7 +21,7 @@ enum Figure {
     Plain(f64),
 }
 
-/// Returns the median of `values`. Panics if there are no values.
+/// Panics if there are no values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -44,29 +42,28 @@ struct Estimate {
 }
 
 impl Figures {
-    /// Returns the median of the values that were measured for a benchmark case. Converts times to
-    /// `unit`. Returns `None` if the case was not measured.
+    /// Returns the median of a case, with times converted to `unit`; `None` if the case was not
+    /// measured.
     pub(crate) fn median(&self, case: &str, unit: Unit) -> Option<f64> {
         let figures = self.by_case.get(case)?;
         Some(median(figures.iter().map(|figure| figure.value(unit))))
     }
 
-    /// Adds the measured values that a benchmark program has printed, each in a line
-    /// `bench: CASE = VALUE UNIT` or `CASE: DURATION`.
+    /// Adds the values in lines `bench: CASE = VALUE UNIT` and `CASE: DURATION` of a program's
+    /// output.
     pub(crate) fn take_output(&mut self, output: &str) {
         for (case, figure) in output.lines().filter_map(read_line) {
             self.by_case.entry(case.to_owned()).or_default().push(figure);
         }
     }
 
-    /// Adds the median times that criterion has written to its result folder `folder`.
+    /// Adds the medians in criterion's result folder.
     pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
         self.take_folder(folder, "")
     }
 
     fn take_folder(&mut self, folder: &Path, group: &str) -> anyhow::Result<()> {
-        // Each benchmark case has a subfolder. The cases of a group have their subfolders in the
-        // subfolder of the group.
+        // A benchmark case has the subfolder `CASE` or, in a group, `GROUP/CASE`.
         let entries = std::fs::read_dir(folder)
             .with_context(|| format!("cannot read criterion's results in {}", folder.display()))?;
         for entry in entries {
@@ -106,7 +103,7 @@ fn read_line(line: &str) -> Option<(&str, Figure)> {
     Some((case, Figure::Nanoseconds(read_duration(duration)?)))
 }
 
-/// Parses a duration in Rust's debug format, such as `1.5ms`, and returns it in nanoseconds.
+/// Parses a duration in Rust's debug format, such as `1.5ms`, to nanoseconds.
 fn read_duration(text: &str) -> Option<f64> {
     // Longer units first, because each of them ends in `s`.
     let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];

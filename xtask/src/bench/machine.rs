@@ -1,5 +1,4 @@
-//! [`Machine`]: the machine, the software versions and the date of a benchmark run. They are
-//! printed with the results, because the results depend on them.
+//! [`Machine`], which is printed with the results of a benchmark run.
 
 use std::fmt;
 use std::process::Command;
@@ -64,7 +63,7 @@ fn client_go_version(module: &str) -> Option<&str> {
     module.lines().find_map(|line| line.trim().strip_prefix("k8s.io/client-go "))
 }
 
-/// Returns the output of a program, without the final line break.
+/// Returns the trimmed output of a program.
 fn output_of(program: &str, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program)
         .args(args)

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: runs our benchmarks and client-go's in turn, and prints one table.
 //!
-//! Results from different machines or from different moments are not comparable. So our programs
-//! and client-go's program run alternately, several times. The table shows the medians.
+//! Results from different machines or moments are not comparable, so our programs and client-go's
+//! run alternately.
 
 mod cases;
 mod crates;
@@ -63,9 +63,7 @@ enum Other {
     Wire(wire::Args),
 }
 
-/// Builds the benchmark programs, runs them in several rounds, and prints a table of medians. If
-/// `args` selects another measurement (`wire`, `--types` or `--crates`), makes only that
-/// measurement.
+/// Makes the measurement that `args` selects, and prints its results.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(Other::Wire(args)) = &args.other {
         return wire::run(args, signals);

@@ -30,7 +30,6 @@ pub(crate) fn build_ours(signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs one of our benchmark programs, and adds the measured values to `figures`.
 pub(crate) fn measure_ours(
     part: &Part,
     effort: Effort,
@@ -58,8 +57,7 @@ pub(crate) fn measure_ours(
     Ok(())
 }
 
-/// Returns a regular expression that matches the names of our benchmarks in [`CASES`]. A benchmark
-/// program that uses the crate criterion runs only these benchmarks if this is its argument.
+/// Returns criterion's filter argument: a regular expression for the names in [`CASES`].
 fn our_cases() -> String {
     let names: Vec<&str> = CASES.iter().map(|case| case.ours).collect();
     format!("^({})$", names.join("|"))
@@ -78,7 +76,7 @@ pub(crate) struct ClientGo {
 }
 
 impl ClientGo {
-    /// Builds the program that measures client-go. Returns `None` if Go is not installed.
+    /// Returns `None` if Go is not installed.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
         let path = client_go::build(".", "clientgobench", signals)
             .context("cannot build the benchmarks of client-go; `--without-go` leaves them out")?;
@@ -90,8 +88,7 @@ impl ClientGo {
         Ok(path.map(|path| Self { path }))
     }
 
-    /// Runs the cases of client-go's benchmark program whose name contains one of the texts in
-    /// `part.client_go`. Adds the measured values to `figures`.
+    /// Runs client-go's cases that `part` selects, and adds their values to `figures`.
     pub(crate) fn measure(
         &self,
         part: &Part,
@@ -110,7 +107,6 @@ impl ClientGo {
     }
 }
 
-/// Runs a program to its end and returns its output.
 fn output_of(command: &mut Command, signals: &Signals) -> anyhow::Result<String> {
     // A file, because an unread pipe would block a program with much output.
     let file = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;

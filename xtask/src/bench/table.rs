@@ -1,5 +1,4 @@
-//! The table that compares the benchmark results of this workspace with those of client-go, as
-//! Markdown and as JSON.
+//! The table of our results and client-go's, as Markdown and as JSON.
 
 use serde_json::{Value, json};
 
@@ -7,8 +6,7 @@ use super::cases::{Case, Unit};
 use super::figures::Figures;
 use super::machine::Machine;
 
-/// A benchmark case, with the medians of client-go and of this workspace. A median is `None` if it
-/// was not measured.
+/// A benchmark case with its medians. A median is `None` if it was not measured.
 struct Row<'a> {
     case: &'a Case,
     client_go: Option<f64>,
@@ -28,8 +26,8 @@ fn rows<'a>(
 }
 
 impl Row<'_> {
-    /// Returns the factor by which our median is better than client-go's. Returns `None` if one of
-    /// the two medians is missing or zero.
+    /// Returns the factor by which our median is better than client-go's; `None` if a median is
+    /// missing or zero.
     fn ratio(&self) -> Option<f64> {
         let (ours, client_go) = (self.ours?, self.client_go?);
         let ratio = if self.case.unit.more_is_better() { ours / client_go } else { client_go / ours };
@@ -42,7 +40,6 @@ impl Row<'_> {
     }
 }
 
-/// Returns a Markdown table with our and client-go's median for each benchmark case.
 pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> String {
     let mut lines =
         vec!["| | client-go | ours | times better | goal |".to_owned(), "|---|---|---|---|---|".to_owned()];
@@ -61,8 +58,6 @@ pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> S
     lines.join("\n")
 }
 
-/// Returns JSON with the description of the machine, and with our and client-go's median for each
-/// benchmark case.
 pub(crate) fn json(machine: &Machine, cases: &[Case], ours: &Figures, client_go: &Figures) -> Value {
     let rows: Vec<Value> = rows(cases, ours, client_go)
         .map(|row| {
@@ -85,8 +80,7 @@ fn shown(value: f64, unit: Unit) -> String {
     format!("{} {}", three_digits(value), unit.name())
 }
 
-/// Formats a number with three significant digits, the precision of these measurements, and with at
-/// most three decimals.
+/// Formats a number with the precision of the measurements: three digits, at most three decimals.
 pub(super) fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

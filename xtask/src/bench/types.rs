@@ -1,8 +1,5 @@
-//! `cargo xtask bench --types`: how much each additional type of objects adds to the compile time and the size of a
-//! program.
-//!
-//! It builds programs that differ only in the number of informers; each informer has another type. The programs are in
-//! `target/types`.
+//! `cargo xtask bench --types`: measures how much each additional type of objects adds to the
+//! compile time and the size of a program. The programs are in `target/types`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +12,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The numbers of Kubernetes types, one for each measured program. A program has an informer for
-/// each of its types.
+/// The number of Kubernetes types, each with an informer, in each measured program.
 const TYPES: [usize; 3] = [1, 5, 40];
 
 const MANIFEST: &str = r#"[package]
@@ -33,14 +29,14 @@ kube = { version = "*", default-features = false, features = ["config", "ring", 
 tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
 "#;
 
-/// The CPU time to build a program without its dependencies, and the size of the program.
+/// The CPU time to build a program without its dependencies, and the program's size.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu_seconds: f64,
     bytes: f64,
 }
 
-/// Builds each program `rounds` times, and prints the medians of CPU time and size.
+/// Builds each program `rounds` times, and prints medians.
 pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     let package = workspace::root().join("target/types");
     fs::create_dir_all(package.join("src"))
@@ -75,8 +71,8 @@ pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the Rust paths of all Kubernetes types in stable API versions. Types that most real
-/// programs use come first.
+/// Returns the Rust paths of all Kubernetes types in stable API versions, the most used types
+/// first.
 fn types() -> anyhow::Result<Vec<String>> {
     let data = data::read(&workspace::root())?;
     let mut types: Vec<String> = ["Pod", "Node", "Service", "ConfigMap"]
@@ -94,8 +90,7 @@ fn types() -> anyhow::Result<Vec<String>> {
     Ok(types)
 }
 
-/// Builds a program with one informer for each of these types, and measures the CPU time of the build and the size of
-/// the program.
+/// Builds a program with an informer for each type.
 fn build(package: &Path, types: &[String], signals: &Signals) -> anyhow::Result<Cost> {
     write(&package.join("src/main.rs"), &source(types))?;
     let mut command = workspace::cargo();

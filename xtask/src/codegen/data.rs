@@ -1,5 +1,4 @@
-//! Reads and writes `xtask/groups.json`: the names, verbs and other properties of Kubernetes'
-//! kinds.
+//! Reads and formats `xtask/groups.json`: the properties of Kubernetes' kinds.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +6,6 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// The file with the properties of Kubernetes' kinds, relative to the workspace's root.
 pub(crate) const FILE: &str = "xtask/groups.json";
 
 /// The content of `xtask/groups.json`.
@@ -18,10 +16,9 @@ pub(crate) struct Data {
     pub(crate) about: Vec<String>,
     /// The version features of k8s-openapi, such as `v1_36`, from the oldest to the newest.
     pub(crate) features: Vec<String>,
-    /// The Kubernetes version from which the verbs, columns and other properties of kinds come. It
-    /// is written as a version feature of k8s-openapi, such as `v1_36`.
+    /// The Kubernetes version, such as `v1_36`, from which the verbs, columns and other properties
+    /// come.
     pub(crate) kubernetes: String,
-    /// The kinds that can be listed, but not watched.
     pub(crate) not_watched: Vec<NotWatched>,
     pub(crate) groups: Vec<Group>,
 }
@@ -34,7 +31,6 @@ pub(crate) struct NotWatched {
     pub(crate) kind: String,
 }
 
-/// An API group.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Group {
@@ -45,12 +41,11 @@ pub(crate) struct Group {
     pub(crate) versions: Vec<Version>,
 }
 
-/// A version of a group.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Version {
     pub(crate) version: String,
-    /// The path of the module of k8s-openapi that contains the Rust types of this version.
+    /// The module of k8s-openapi with the types of this version.
     pub(crate) module: String,
     pub(crate) kinds: Vec<Kind>,
 }
@@ -67,7 +62,7 @@ pub(crate) struct Kind {
     /// The short names of the resource in kubectl, such as `po` for pods.
     #[serde(default)]
     pub(crate) short: Vec<String>,
-    /// A short description of the kind, for the documentation of the kind's accessor.
+    /// A description for the documentation of the accessor.
     pub(crate) what: String,
     /// The version features of k8s-openapi that have the kind; empty if all have it.
     #[serde(default)]
@@ -89,12 +84,10 @@ pub(crate) struct Kind {
     pub(crate) columns: Vec<String>,
 }
 
-/// Reads `xtask/groups.json`.
 pub(crate) fn read(root: &Path) -> anyhow::Result<Data> {
     parse(&read_text(root)?)
 }
 
-/// Reads `xtask/groups.json` as text.
 pub(crate) fn read_text(root: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(root.join(FILE))
         .with_context(|| format!("cannot read {FILE}; restore it from git"))
@@ -105,8 +98,7 @@ fn parse(text: &str) -> anyhow::Result<Data> {
 }
 
 impl Data {
-    /// Returns the text of `xtask/groups.json`. Each kind begins on a new line, so that diffs are
-    /// easy to read.
+    /// Each kind begins on a new line, so that diffs are easy to read.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
         let lines = self.about.iter().map(|line| Ok(format!("    {}", json(line)?)));
         let excepted = self.not_watched.iter().map(|NotWatched { group, kind }| {
@@ -143,8 +135,7 @@ impl Version {
 }
 
 impl Kind {
-    /// Returns whether the kind exists in the Kubernetes version of `feature`, a version feature of
-    /// k8s-openapi such as `v1_36`.
+    /// `feature` is a version feature of k8s-openapi, such as `v1_36`.
     pub(crate) fn is_in(&self, feature: &str) -> bool {
         self.features.is_empty() || self.features.iter().any(|known| known == feature)
     }

@@ -1,10 +1,8 @@
-//! Generates decoders for informer-reflector, for the kinds in [`KINDS`]. They read protobuf
-//! directly into the types of k8s-openapi, without the intermediate tape of tokens
-//! (`informer-reflector/src/decode/tape.rs`).
+//! Generates decoders for informer-reflector that read protobuf directly into the types of
+//! k8s-openapi, without the intermediate tape of tokens.
 //!
-//! A field is generated only if all Kubernetes versions of k8s-openapi have it with the same type,
-//! because the user's program chooses the version. If another field of an object has content, the
-//! generated code returns `None`, and the object is decoded through the tape.
+//! The decoders support a field only if all Kubernetes versions have it with the same type, because
+//! the user's program chooses the version. An object with other fields is decoded through the tape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,8 +16,7 @@ use quote::quote;
 
 use super::refresh::sources;
 
-/// The protobuf messages of the frequent kinds: those of which clusters have many objects or many
-/// updates. Each of them gets a generated decoder.
+/// The kinds with many objects or many updates in clusters.
 const KINDS: [&str; 9] = [
     "apps.v1.ReplicaSet",
     "coordination.v1.Lease",
@@ -45,7 +42,7 @@ struct Member {
     rust_type: String,
 }
 
-/// Generates the file `messages.rs` of informer-reflector: the decoders of the kinds in [`KINDS`].
+/// Returns the content of informer-reflector's `messages.rs`.
 pub(crate) fn module() -> anyhow::Result<Module> {
     let types = types()?;
     let messages = reachable(&types);
@@ -78,9 +75,8 @@ pub(crate) fn module() -> anyhow::Result<Module> {
     Ok(Module { docs: vec![DOCS.to_owned()], parts: vec![Part::Items(items)] })
 }
 
-/// Returns all messages that need a generated decoder: those of the kinds in [`KINDS`], and the
-/// messages nested in them at any depth. Messages that occur only in fields that the generated
-/// decoders do not support are left out.
+/// Returns the messages of [`KINDS`], and the messages nested in their supported fields at any
+/// depth.
 fn reachable(types: &Types) -> Vec<&'static Message> {
     let mut next: Vec<_> = KINDS.iter().filter_map(|name| Messages::all().find(name)).collect();
     let mut found = BTreeMap::new();
@@ -92,9 +88,8 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages that are values of fields of `message`, without fields that the generated
-/// decoder does not support. `outer` is the message whose Rust type has the fields of `message`:
-/// usually `message` itself, but for an inlined message the message that contains it.
+/// Returns the messages in the supported fields of `message`. `outer` is the message whose Rust
+/// type has these fields: `message` itself, or the message into which `message` is inlined.
 fn value_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields
@@ -119,9 +114,7 @@ fn message_impl(message: &Message, types: &Types) -> anyhow::Result<TokenStream>
     })
 }
 
-/// Returns the match arms for the fields of `message`. `outer` is the message whose Rust type has
-/// the fields of `message`: usually `message` itself, but for an inlined message the message that
-/// contains it.
+/// Returns the match arms for the fields of `message`. [`value_messages`] describes `outer`.
 fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     // A field that the decoder does not support. With the arm `None`, an object with this field is
     // decoded through the tape. Without an arm, `unknown` does that only if the field has a value
@@ -165,9 +158,8 @@ fn arm(outer: &Message, field: &Field, types: &Types) -> Option<TokenStream> {
     Some(quote!(#number => #read,))
 }
 
-/// Returns the field of the Rust type of `outer` that corresponds to `field`. Returns `None` if a
-/// Kubernetes version lacks it, if versions differ in its type, or if the decoder does not support
-/// its type.
+/// Returns the field of the Rust type of `outer` that corresponds to `field`. Returns `None` if the
+/// decoder does not support `field`.
 fn member<'t>(outer: &Message, field: &Field, types: &'t Types) -> Option<&'t Member> {
     let is_supported = match field.value_type {
         Type::Message(_) => field
@@ -225,8 +217,7 @@ fn intersection(mut common: Types, types: &Types) -> Types {
     common
 }
 
-/// Adds to `types` the structs in the files of a folder of k8s-openapi. `module` is the path of the
-/// folder's Rust module.
+/// Adds the structs in the files of `folder`, whose Rust path is `module`.
 fn read_module(folder: &Path, module: &str, types: &mut Types) -> anyhow::Result<()> {
     let context = || format!("cannot read {}", folder.display());
     for entry in fs::read_dir(folder).with_context(context)? {
@@ -241,8 +232,8 @@ fn read_module(folder: &Path, module: &str, types: &mut Types) -> anyhow::Result
     Ok(())
 }
 
-/// Returns the name and the fields of the first public struct in a file. Returns `None` if the file
-/// has no public struct, or if the struct does not derive `Default`.
+/// Returns the name and the fields of the first public struct in a file, if that struct derives
+/// `Default`.
 fn read_type(text: &str) -> Option<(&str, BTreeMap<String, Member>)> {
     let (attributes, declaration) = text.split_once("pub struct ")?;
     if !attributes.contains(" Default,") {

@@ -10,9 +10,9 @@ use quote::quote;
 /// The names that accessors must not have, because a method with the same name would hide the accessor.
 #[derive(Debug)]
 pub(crate) struct ReservedNames {
-    /// The names of the public methods of `SharedInformerFactory`.
+    /// The methods of `SharedInformerFactory`.
     pub(crate) factory: BTreeSet<String>,
-    /// The names of the public methods of `SharedIndexInformer`.
+    /// The methods of `SharedIndexInformer`.
     pub(crate) informer: BTreeSet<String>,
 }
 
@@ -24,7 +24,6 @@ pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
     Module { docs: docs.lines().map(str::to_owned).collect(), parts }
 }
 
-/// Returns the re-exports of a group's public names.
 fn exports(group: &Group) -> Vec<Part> {
     let Group { accessor, type_name, versions, .. } = group;
     let export = |names: &[&proc_macro2::Ident]| Part::Items(quote!(pub use self::#accessor::{#(#names),*};));
@@ -38,7 +37,6 @@ fn exports(group: &Group) -> Vec<Part> {
     gated(&group.gate, parts)
 }
 
-/// Returns the module of a built-in group.
 pub(crate) fn built_in(group: &Group) -> Module {
     let on_factory = on_factory(group, &quote!(pub));
     let mut parts = vec![Part::Items(quote!(impl crate::SharedInformerFactory { #on_factory }))];
@@ -47,9 +45,9 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the module with the names of all accessors. `#[derive(Informer)]` checks that a new
-/// accessor has another name. The module includes accessors that only some Kubernetes versions
-/// have, because the new name must be valid with all versions.
+/// Returns the list of accessors for `#[derive(Informer)]`. The list includes accessors that only
+/// some Kubernetes versions have, because the name of a new accessor must be valid with all
+/// versions.
 pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
@@ -66,9 +64,7 @@ pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the content of informer-codegen's file `taken.rs`, which lists reserved method names.
-/// The methods that informer-codegen generates for groups of custom resources cannot have these
-/// names.
+/// Returns the content of informer-codegen's file `taken.rs`.
 pub(crate) fn taken(groups: &[Group], taken: &ReservedNames) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());

@@ -10,8 +10,7 @@ use super::data::{Data, Kind};
 const DOCS: &str =
     "The published facts about all built-in kinds of Kubernetes that can be listed and watched.";
 
-/// Returns the module with the simulator's table of built-in kinds. The table contains only the kinds
-/// that exist in the Kubernetes version `data.kubernetes`.
+/// The table contains only the kinds of the Kubernetes version `data.kubernetes`.
 pub(crate) fn table(data: &Data) -> Module {
     let versions = data.groups.iter().flat_map(|group| group.versions.iter().map(move |it| (group, it)));
     let rows = versions.flat_map(|(group, version)| {

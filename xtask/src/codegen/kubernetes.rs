@@ -1,5 +1,5 @@
-//! Reads the verbs, subresources and other properties of built-in kinds from Kubernetes' Go module:
-//! from its discovery documents, and from the output of `xtask/controlplane/kinds`.
+//! Reads the properties of built-in kinds from Kubernetes' Go module: from its discovery documents,
+//! and from the output of `xtask/controlplane/kinds`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -17,7 +17,7 @@ use crate::workspace;
 const ALL_VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The verbs, subresources and other properties of all built-in kinds in one version of Kubernetes.
+/// The properties of all built-in kinds in one version of Kubernetes.
 #[derive(Debug)]
 pub(crate) struct Kubernetes {
     /// The version feature of k8s-openapi, such as `v1_36`.
@@ -27,7 +27,7 @@ pub(crate) struct Kubernetes {
     kinds: HashMap<[String; 3], Facts>,
 }
 
-/// The verbs, subresources and other properties of a built-in kind, from Kubernetes' Go module.
+/// The properties of a built-in kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) short: Vec<String>,
@@ -63,8 +63,7 @@ struct Resource {
     /// The name of the resource, such as `pods`, or of a subresource, such as `pods/status`.
     name: String,
     kind: String,
-    /// The group of the kind; `None` if it is the group of the discovery document that contains
-    /// this resource.
+    /// `None` means the group of the document.
     group: Option<String>,
     version: Option<String>,
     verbs: Vec<String>,
@@ -93,8 +92,7 @@ struct Column {
 }
 
 impl Kubernetes {
-    /// Reads the properties of all built-in kinds. Returns `None` if Go is not installed. Go
-    /// downloads the module of Kubernetes if necessary.
+    /// Returns `None` if Go is not installed. Go downloads the module of Kubernetes if necessary.
     pub(crate) fn read() -> anyhow::Result<Option<Self>> {
         if !controlplane::has_go() {
             return Ok(None);
@@ -124,15 +122,12 @@ impl Kubernetes {
         Ok(Some(Self { feature: format!("v{minor}"), folder, kinds }))
     }
 
-    /// Returns the `OpenAPI` document of all kinds.
     pub(crate) fn open_api(&self) -> anyhow::Result<Value> {
         let path = self.folder.join("api/openapi-spec/swagger.json");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
     }
 
-    /// Returns the verbs, subresources and other properties of a kind. Returns `None` if this
-    /// version of Kubernetes lacks the kind.
     pub(crate) fn facts(&self, group: &str, version: &str, kind: &str) -> Option<&Facts> {
         self.kinds.get(&[group, version, kind].map(str::to_owned))
     }

@@ -1,5 +1,4 @@
-//! Converts the API groups, versions and kinds in `xtask/groups.json` to the model of the generated
-//! Rust code: checks and sorts them, and adds the names of Rust methods and types.
+//! Converts the content of `xtask/groups.json` to the model of the generated Rust code.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +9,7 @@ use informer_codegen::__private::{Gate, Group, Kind, Version, capitalized, ident
 
 use super::data::{self, Data};
 
-/// Converts the content of `xtask/groups.json` to API groups with the names of their Rust methods
-/// and types. Groups, versions and kinds are sorted by the names of their methods.
+/// Groups, versions and kinds are sorted by the names of their methods.
 pub(crate) fn lower(data: &Data) -> anyhow::Result<Vec<Group>> {
     let groups = data.groups.iter().map(|other| group(other, &data.features));
     let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
@@ -85,8 +83,7 @@ fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::R
     })
 }
 
-/// Returns the gate of an API group or API version with these kinds: the versions of Kubernetes in which at least one of
-/// the kinds exists.
+/// Returns the condition that the version of Kubernetes has at least one of the kinds.
 fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> anyhow::Result<Gate> {
     let mut present = BTreeSet::new();
     for kind in kinds {

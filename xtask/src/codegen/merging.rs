@@ -6,15 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-/// The prefixes of the names of types in the `OpenAPI` document. The names in `merging.json` omit them.
+/// Prefixes that the names of types in `merging.json` omit.
 const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Returns the content of `merging.json`. Its field `kinds` maps each kind of a stable version,
-/// such as `apps/v1 Deployment`, to the name of a schema. Its field `types` maps names to these
-/// schemas, and to the schemas that they refer to. The schemas are reduced to the fields that
-/// determine how objects are merged. Kinds and schemas without such fields are left out.
+/// Returns the content of `merging.json`. Its field `kinds` maps kinds of stable versions, such as
+/// `apps/v1 Deployment`, to names of schemas. Its field `types` maps these names to schemas,
+/// reduced to the fields that determine how objects are merged.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let definitions =
         document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;
@@ -51,8 +50,7 @@ fn short(name: &str) -> String {
     short.unwrap_or(name).to_owned()
 }
 
-/// Returns a copy of a schema that has only what determines how values are merged. Leaves out, for
-/// example, descriptions.
+/// Returns only the parts of a schema that determine how values are merged.
 fn reduced(schema: &Value) -> Value {
     let mut kept = Map::new();
     let mut keep = |mark: &str| {
@@ -114,8 +112,8 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Removes each type or part of a type that neither contains a merge extension nor refers to a type
-/// with one. Merge extensions are `x-kubernetes-…` fields for the merging of lists and maps.
+/// Removes types, and parts of types, that neither contain nor refer to a merge extension. Merge
+/// extensions are `x-kubernetes-…` fields for the merging of lists and maps.
 fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -133,9 +131,7 @@ fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Val
     }
 }
 
-/// Returns the parts of a schema that contain a merge extension (an `x-kubernetes-…` field for the
-/// merging of lists and maps) or refer to a type in `marked`. Returns `None` if there are no such
-/// parts.
+/// Returns the parts of a schema that contain a merge extension, or refer to a type in `marked`.
 fn pruned(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
     let mut kept = Map::new();
     for (name, value) in schema.as_object()? {

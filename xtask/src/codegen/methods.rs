@@ -8,12 +8,10 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use syn::{FnArg, ImplItem, Item, Type, Visibility};
 
-/// The names of methods that most types have from the traits of the standard library. [`of`] adds
-/// them, because the sources of a type contain only its own methods.
+/// Methods that most types have from the traits of the standard library.
 const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
 
-/// Returns the names of a type's public methods in the sources of informer-factory. Adds the names
-/// of methods from traits ([`OF_TRAITS`]), such as `clone`.
+/// Returns the names of a type's public methods, and [`OF_TRAITS`].
 pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String>> {
     let mut methods = BTreeSet::new();
     collect(&root.join("informer-factory/src"), type_name, &mut methods)?;

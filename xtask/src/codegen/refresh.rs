@@ -1,6 +1,6 @@
-//! `--refresh`: updates `xtask/groups.json` from the source code of k8s-openapi that cargo has
-//! unpacked, and from the files in Kubernetes' Go modules. Data that neither has (accessors of
-//! groups, descriptions, and the list of kinds without watches) is kept.
+//! `--refresh`: updates `xtask/groups.json` from the sources of k8s-openapi and of Kubernetes. Data
+//! that neither has (accessors of groups, descriptions, and the list of kinds without watches) is
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +13,9 @@ use super::data::{Data, Group, Kind, Version};
 use super::kubernetes::Kubernetes;
 use crate::workspace;
 
-/// The crate with the Rust types of built-in kinds.
 const CRATE: &str = "k8s-openapi";
 
-/// The group, kind and other properties of a type of k8s-openapi whose objects can be listed.
+/// A type of k8s-openapi whose objects can be listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fact {
     group: String,
@@ -27,8 +26,7 @@ struct Fact {
     namespaced: bool,
 }
 
-/// Returns the data of `xtask/groups.json`, updated from the sources of k8s-openapi and of
-/// Kubernetes. If `kubernetes` is `None`, the data that come from Kubernetes do not change.
+/// If `kubernetes` is `None`, the data that come from Kubernetes do not change.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -73,8 +71,7 @@ pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     Ok((folder, features.into_iter().collect()))
 }
 
-/// Finds the types whose objects can be listed in the Rust files in a folder and its subfolders,
-/// and returns their groups, kinds and other properties. `root` is the folder of the Rust module
+/// Finds the listable types in a folder and its subfolders. `root` is the folder of the Rust module
 /// `k8s_openapi`.
 fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     let context = || format!("cannot read {}", folder.display());
@@ -97,8 +94,7 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// Returns the group, kind and other properties of the Rust type that the file `text` defines.
-/// Returns `None` if objects of this type cannot be listed.
+/// Returns `None` if objects of the type in the file `text` cannot be listed.
 fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     if !text.contains("impl crate::ListableResource for ") {
         return Ok(None);
@@ -127,9 +123,8 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     }))
 }
 
-/// Returns the new content of `xtask/groups.json`. `facts` has the types of k8s-openapi, each with
-/// the version features (such as `v1_36`) whose sources contain the type. What the sources lack,
-/// such as descriptions, comes from `old`.
+/// `facts` has each type with the version features that contain the type. Data that the sources
+/// lack, such as descriptions, comes from `old`.
 fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
     let mut groups: Vec<Group> = Vec::new();
     for (fact, present) in facts {
@@ -165,9 +160,8 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Replaces the properties of each kind that come from Kubernetes, such as verbs and short names,
-/// by those in `kubernetes`. A kind that is not in `kubernetes` keeps its short names, and loses
-/// the other properties that come from Kubernetes.
+/// A kind that is not in `kubernetes` keeps its short names, and loses the other properties that
+/// come from Kubernetes.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {
@@ -188,15 +182,15 @@ fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     }
 }
 
-/// Returns the name of a group's accessor: the one in `old` or, for a new group, the part of the
-/// group's name before the first dot, with `_` instead of `-`.
+/// Returns the group's accessor in `old`. For a new group, makes an accessor from the first label
+/// of `group`.
 fn name(old: &Data, group: &str) -> String {
     let known = old.groups.iter().find(|known| known.group == group).map(|known| known.name.clone());
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the entry of `old` with the API group and the kind of `fact`. An entry with the API
-/// version of `fact` takes precedence over entries with other versions of the group.
+/// Returns the entry of `old` with the group and kind of `fact`. Prefers an entry with the version
+/// of `fact`.
 fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let versions = groups.flat_map(|group| &group.versions);

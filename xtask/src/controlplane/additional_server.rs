@@ -7,19 +7,19 @@ use super::flags::Flags;
 /// An API server that a control plane runs besides its main one, on the same etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdditionalServer {
-    /// Has other feature gates than the main server, and its own etcd prefix. No controller uses this server.
+    /// Has other feature gates and its own etcd prefix. No controller uses this server.
     OtherGates,
     /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
     WithShutdownDelay,
-    /// Begins to shut down immediately on a signal, as a server with default flags does. It then waits for requests in
-    /// flight. Requests time out after 20 seconds and not after the default of a minute, to keep this wait short.
+    /// Begins to shut down immediately on a signal, as a server with default flags does. It then
+    /// waits for requests in flight.
     WithoutShutdownDelay,
 }
 
 impl AdditionalServer {
     pub(crate) const ALL: [Self; 3] = [Self::OtherGates, Self::WithShutdownDelay, Self::WithoutShutdownDelay];
 
-    /// Returns the name of this server in file names and environment variables.
+    /// Returns the name in file names and environment variables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OtherGates => "other-gates",
@@ -28,14 +28,12 @@ impl AdditionalServer {
         }
     }
 
-    /// Returns whether a test may end this server. If a server for which this is `false` ends during the tests, the run
-    /// fails.
+    /// Returns whether tests may stop this server. The end of any other server fails the run.
     pub(crate) fn can_be_stopped(self) -> bool {
         self != Self::OtherGates
     }
 
-    /// Returns the command-line arguments of this server. It uses the same paths and the same etcd
-    /// as the main API server (`main`), but listens on `port` and has some flags of its own.
+    /// Returns this server's arguments, with the paths and the etcd of the main server (`main`).
     pub(crate) fn flags(self, main: &Flags, options: &Options, port: u16) -> Vec<String> {
         let mut flags = Flags { api_port: port, ..main.clone() }.apiserver(options);
         let own: &[&str] = match self {

@@ -28,7 +28,6 @@ pub(crate) struct Client {
 type Response = (u16, String);
 
 impl Client {
-    /// Returns a client for the API server on `port`.
     pub(crate) fn new(port: u16, credentials: &Credentials) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(credentials.ca_der.clone()).context("the CA's certificate is not usable")?;
@@ -41,13 +40,13 @@ impl Client {
         Ok(Self { port, token: credentials.admin_token.clone(), tls: Arc::new(tls) })
     }
 
-    /// Returns whether a GET of `path` succeeds; `false` if the server cannot be reached, as during its start.
+    /// Returns whether a GET succeeds; `false` if the server cannot be reached, as during its
+    /// start.
     pub(crate) fn has(&self, path: &str) -> bool {
         matches!(self.request("GET", path, ""), Ok((200, _)))
     }
 
-    /// Sends a GET for `path`, and returns the JSON of the response. Fails if the status is not
-    /// 200.
+    /// Sends a GET. Fails if the status is not 200.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
         let (status, body) = self.request("GET", path, "")?;
         if status != 200 {
@@ -56,7 +55,7 @@ impl Client {
         serde_json::from_str(&body).with_context(|| format!("GET {path} did not return JSON"))
     }
 
-    /// Creates `object` with a POST to `path`. Fails if the status is not 201.
+    /// Sends a POST. Fails if the status is not 201.
     pub(crate) fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         let (status, body) = self.request("POST", path, &object.to_string())?;
         if status != 201 {

@@ -11,40 +11,32 @@ use rcgen::{
 };
 use rustls::pki_types::CertificateDer;
 
-/// The file with the certificate of the CA that signed the serving certificate.
 pub(crate) const CA_FILE: &str = "ca.crt";
-/// The file with the API server's certificate.
 pub(crate) const SERVING_CERT_FILE: &str = "serving.crt";
-/// The file with the API server's private key.
 pub(crate) const SERVING_KEY_FILE: &str = "serving.key";
-/// The file with the private key that signs service account tokens.
+/// The private key that signs service account tokens.
 pub(crate) const SERVICE_ACCOUNT_KEY_FILE: &str = "service-account.key";
-/// The file with the public key that verifies service account tokens.
+/// The public key that verifies service account tokens.
 pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
-/// The file with the bearer tokens and their users.
+/// The bearer tokens and their users.
 pub(crate) const TOKEN_FILE: &str = "tokens.csv";
 
-/// The server names in the API server's certificate. The names of the service `kubernetes` cannot be resolved outside
-/// of a cluster. They are included, because some programs connect by address and set the server name themselves.
+/// The server names in the API server's certificate, with those of the service `kubernetes`: some
+/// programs connect by address and set the server name themselves.
 const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
 
 /// The data that a client needs to connect to the API server.
 #[derive(Debug)]
 pub(crate) struct Credentials {
-    /// The file with the CA's certificate, for the kubeconfig.
     pub(crate) ca_file: PathBuf,
-    /// The CA's certificate, for the client in this program.
     pub(crate) ca_der: CertificateDer<'static>,
-    /// The token of a user with all permissions.
     pub(crate) admin_token: String,
-    /// The token of a user with only the permissions that every authenticated user has, such as to
-    /// query its own identity and the served resources.
+    /// The token of a user with only the permissions of every authenticated user.
     pub(crate) nobody_token: String,
 }
 
 impl Credentials {
-    /// Creates new credentials, and writes the certificates, keys and tokens that the servers of
-    /// the control plane read to files in `dir`.
+    /// Creates new credentials, and writes the servers' certificates, keys and tokens to `dir`.
     pub(crate) fn generate(dir: &Path) -> anyhow::Result<Self> {
         let ca = certificate_authority()?;
         let serving_key = KeyPair::generate().context("cannot generate the serving key")?;
@@ -96,8 +88,8 @@ fn serving_params() -> anyhow::Result<CertificateParams> {
     Ok(params)
 }
 
-/// Returns a random token. Other users of the machine can reach the API server's port, so the token
-/// must not be guessable.
+/// Returns a token that other users of the machine, who can reach the API server's port, cannot
+/// guess.
 fn random_token() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")

@@ -9,18 +9,14 @@ use super::credentials::{
 use super::{OptionalProgram, Options};
 use crate::workspace;
 
-/// The paths and ports from which the command line of each server is made.
+/// The paths and ports in the command lines of the servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Flags {
-    /// The folder of this control plane.
     pub(crate) dir: PathBuf,
-    /// The path of the kubeconfig of the user `admin`.
     pub(crate) kubeconfig: PathBuf,
-    /// The port where etcd listens for clients.
     pub(crate) etcd_port: u16,
     /// The port where etcd listens for other members, although there are none.
     pub(crate) etcd_peer_port: u16,
-    /// The port where the API server listens.
     pub(crate) api_port: u16,
 }
 
@@ -99,8 +95,8 @@ impl Flags {
         ]
     }
 
-    /// Returns the flags that kube-controller-manager and kube-scheduler share. Each of them has
-    /// one replica, and no client connects to it, so it needs no leader election and no port.
+    /// Returns the flags that kube-controller-manager and kube-scheduler share. Each has one
+    /// replica and no clients, so it needs no leader election and no port.
     fn controller(&self) -> Vec<String> {
         vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),

@@ -14,11 +14,10 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The name of the program KWOK, which simulates nodes. It is built from its own Go module, because
-/// it needs other versions of the Kubernetes modules.
+/// The program that simulates nodes. It has its own Go module, because it needs other versions of
+/// the Kubernetes modules.
 pub(crate) const KWOK: &str = "kwok";
 
-/// The Go package and the version of KWOK.
 const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
 
 /// The environment variable with the folder of built programs.
@@ -27,7 +26,6 @@ const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
 /// Interval between checks that another process has finished its build.
 const LOCK_POLL: Duration = Duration::from_millis(200);
 
-/// The message of the error if Go is necessary but not installed.
 const NO_GO: &str = "Go, which builds the programs of the control plane, is not installed. \
     Install Go 1.26 or newer (https://go.dev/doc/install). If you need only etcd, kube-apiserver \
     and kubectl, you can instead set KUBEBUILDER_ASSETS to the folder that \
@@ -89,8 +87,8 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
     Ok(())
 }
 
-/// Returns a new build folder. Complete programs are moved out of it, so that an interrupted build leaves no partial
-/// programs. The caller holds the lock, so no other process builds here.
+/// Returns a new build folder. Only complete programs are moved out of it, so that an interrupted
+/// build leaves no partial programs. The caller must hold the lock.
 fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
     let name = "unfinished";
     match std::fs::remove_dir_all(folder.join(name)) {
@@ -117,13 +115,11 @@ fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether Go is installed.
 pub(crate) fn has_go() -> bool {
     let version = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }
 
-/// Returns the command `go` in the folder of a module.
 pub(crate) fn go(module: &Path) -> Command {
     let mut command = Command::new("go");
     command
@@ -136,7 +132,7 @@ pub(crate) fn go(module: &Path) -> Command {
     command
 }
 
-/// Returns the version of Kubernetes that the `go.mod` in the folder `module` requires.
+/// Returns the version of Kubernetes in the module's `go.mod`.
 fn kubernetes_version(module: &Path) -> anyhow::Result<String> {
     let path = module.join("go.mod");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -148,8 +144,7 @@ fn kubernetes_version(module: &Path) -> anyhow::Result<String> {
 
 /// Returns linker flags that omit debug information and set the version that the servers report.
 fn linker_flags(version: &str) -> String {
-    // Kubernetes' own build sets the version with the same flags. Without them, a server does not
-    // report its real version.
+    // Kubernetes' own build sets the version with the same flags.
     let mut flags = "-s -w".to_owned();
     let mut numbers = version.trim_start_matches('v').split('.');
     let values = [
@@ -179,8 +174,7 @@ fn cache_root() -> anyhow::Result<PathBuf> {
     std::path::absolute(&root).with_context(|| format!("cannot make the path {} absolute", root.display()))
 }
 
-/// Returns a hash of all inputs that determine the programs: the files of the Go module, the Go
-/// version, the platform, KWOK's version, and the linker flags.
+/// Returns a hash of all inputs that determine the programs.
 fn fingerprint(module: &Path) -> anyhow::Result<String> {
     let output = go(module).args(["env", "GOVERSION", "GOOS", "GOARCH"]).output().context(NO_GO)?;
     if !output.status.success() {

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::credentials::Credentials;
 
-/// The name of the cluster in the kubeconfig.
 const CLUSTER: &str = "kube-informer";
 
 /// Writes the kubeconfig as JSON, which is valid YAML.

@@ -36,8 +36,7 @@ use crate::signals::Signals;
 /// cores.
 const READY_DEADLINE: Duration = Duration::from_secs(90);
 
-/// Number of attempts to start a control plane, in case another process takes a port that was free
-/// before.
+/// Number of attempts to start, because another process can take a port that was free before.
 const PORT_ATTEMPTS: usize = 3;
 
 /// Optional programs besides etcd and kube-apiserver.
@@ -78,14 +77,13 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns whether these options include the program `extra`. `nodes` above 0 includes KWOK.
     pub(crate) fn wants(&self, extra: OptionalProgram) -> bool {
         self.with.contains(&extra) || (extra == OptionalProgram::Kwok && self.nodes > 0)
     }
 }
 
-/// A running control plane. Dropping it stops all its processes, and deletes the folder with their
-/// data and logs. The folder is kept after an error whose message refers to the logs.
+/// A running control plane. Dropping it stops its processes and deletes their data and logs, unless
+/// an error refers to the logs.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Fields are dropped in this order: first the watchdog, so that it does not act, then the
@@ -99,7 +97,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a control plane and returns once it is ready for requests.
+    /// Returns once the control plane is ready for requests.
     pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Self> {
         let mut attempt = 1;
         loop {
@@ -113,13 +111,13 @@ impl Cluster {
         }
     }
 
-    /// Returns the path of the kubeconfig. Its current context `admin` has all permissions, and its
-    /// context `nobody` has only those that every authenticated user has.
+    /// The current context `admin` has all permissions. The context `nobody` has only those of
+    /// every authenticated user.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Returns the additional API servers, each with its kubeconfig file and its process ID.
+    /// Returns each additional server with its kubeconfig and its process ID.
     pub(crate) fn additional_servers(&self) -> impl Iterator<Item = (AdditionalServer, PathBuf, u32)> {
         self.additional_servers
             .iter()
@@ -135,8 +133,7 @@ impl Cluster {
         format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
-    /// Fails if a server has ended. The error contains the end of the server's log. Ignores
-    /// additional servers that tests may stop.
+    /// Fails if a server has ended, except additional servers that tests may stop.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         let must_last = self.additional_servers.iter_mut().filter(|(which, _)| !which.can_be_stopped());
         let mut all = self.servers.iter_mut().chain(must_last.map(|(_, server)| server));
@@ -298,7 +295,6 @@ impl Cluster {
     }
 }
 
-/// Returns `N` distinct free ports on loopback.
 fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
     let mut ports = [0; N];
     // All sockets stay bound until the end, so that no port is returned twice.

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 
-/// The URL path of nodes.
 const NODES: &str = "/api/v1/nodes";
 
-/// Creates `count` nodes, `kwok-0` and so on, as newly started kubelets would. Existing nodes stay unchanged.
+/// Creates `count` nodes, as newly started kubelets would. Existing nodes stay unchanged.
 pub(crate) fn create(client: &Client, count: usize) -> anyhow::Result<()> {
     for number in 0..count {
         let name = format!("kwok-{number}");

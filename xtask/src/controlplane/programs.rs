@@ -9,7 +9,6 @@ use super::go_build;
 use super::{OptionalProgram, Options};
 use crate::signals::Signals;
 
-/// The environment variable with the folder of prebuilt programs.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 /// The programs that the folder `KUBEBUILDER_ASSETS` contains by convention.
@@ -41,7 +40,6 @@ impl Programs {
         Ok(Self { paths })
     }
 
-    /// Returns the path of the program `name`.
     pub(crate) fn path(&self, name: &str) -> anyhow::Result<&Path> {
         let path = self.paths.get(name);
         let path = path
@@ -49,7 +47,6 @@ impl Programs {
         Ok(path)
     }
 
-    /// Returns the name and the path of each program.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         self.paths.iter().map(|(name, path)| (*name, path.as_path()))
     }

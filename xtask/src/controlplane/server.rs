@@ -42,17 +42,15 @@ impl Server {
         Ok(Self { name: name.to_owned(), log, child })
     }
 
-    /// Returns the name of the server.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Fails if the server has ended. The error contains the end of the server's log.
+    /// Fails if the server has ended. The error contains the end of its log.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -60,7 +58,7 @@ impl Server {
         }
     }
 
-    /// Returns the end of the log and the path of the log, for an error message.
+    /// Returns the end and the path of the log, for an error message.
     pub(crate) fn log_tail(&self) -> String {
         let path = self.log.display();
         match std::fs::read(&self.log) {

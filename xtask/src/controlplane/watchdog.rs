@@ -10,8 +10,8 @@ use anyhow::Context;
 
 use crate::process::own_group;
 
-/// A shell script that reads process IDs from a pipe until the pipe closes, at the end of this
-/// program. Then it kills these processes and removes their folder.
+/// Reads process IDs until the pipe from this program closes, then kills these processes and
+/// removes their folder.
 const SCRIPT: &str = r#"
 pids=
 while read -r pid; do pids="$pids $pid"; done
@@ -20,16 +20,15 @@ sleep 1
 rm -rf "$1"
 "#;
 
-/// A shell that kills the processes added by [`Self::kill_at_exit`] if this program ends without
-/// stopping them. Dropping the watchdog ends the shell, which then kills no process.
+/// A shell that kills the processes of [`Self::kill_at_exit`] if this program ends without stopping
+/// them. Dropping the watchdog kills no process.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     child: Child,
 }
 
 impl Watchdog {
-    /// Starts the watchdog. If this program ends without stopping the servers, the watchdog kills
-    /// them and removes the folder `dir`.
+    /// Starts the watchdog, which also removes the folder `dir` when it kills the processes.
     pub(crate) fn start(dir: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new("sh");
         command

@@ -8,11 +8,10 @@ use anyhow::{Context, bail};
 use super::packages::Package;
 use crate::workspace;
 
-/// The files that each published package must contain.
 const REQUIRED: [&str; 3] = ["Cargo.toml", "LICENSE", "README.md"];
 
-/// Returns a message for each file that the package must contain but lacks, and for a LICENSE that
-/// differs from the one of the workspace.
+/// Returns a message for each missing file, and for a LICENSE that differs from that of the
+/// workspace.
 pub(crate) fn problems(root: &Path, package: &Package) -> anyhow::Result<Vec<String>> {
     let name = &package.name;
     let folder = package.manifest.parent().context("the path of the manifest has no folder")?;
@@ -41,7 +40,7 @@ pub(crate) fn problems(root: &Path, package: &Package) -> anyhow::Result<Vec<Str
     Ok(problems)
 }
 
-/// Returns the files that `cargo package` puts into a package, relative to its folder.
+/// Returns the files of a package, relative to its folder.
 fn list(name: &str) -> anyhow::Result<BTreeSet<PathBuf>> {
     let output = workspace::cargo()
         .args(["package", "--list", "--allow-dirty", "--package", name])
@@ -62,7 +61,7 @@ fn included(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the path of a file that the source file `file` includes, relative to the package.
+/// Returns the path of `included`, relative to the package.
 fn resolve(file: &Path, included: &str) -> PathBuf {
     let mut resolved = file.parent().unwrap_or(file).to_path_buf();
     for part in Path::new(included).components() {

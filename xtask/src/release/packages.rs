@@ -7,17 +7,16 @@ use serde_json::Value;
 
 use crate::workspace;
 
-/// The maximum number of keywords of a crate on crates.io.
+/// Limits of crates.io.
 const MAX_KEYWORDS: usize = 5;
 const MAX_KEYWORD: usize = 20;
 const MAX_CATEGORIES: usize = 5;
 
-/// The crates of the workspace that can be published on crates.io.
 #[derive(Debug)]
 pub(crate) struct Packages {
     /// `repository` in `[workspace.package]`; empty until the project has a public repository.
     pub(crate) repository: String,
-    /// The crates, each of which comes after the crates that it depends on.
+    /// Each crate comes after its dependencies.
     pub(crate) in_order: Vec<Package>,
 }
 
@@ -27,25 +26,23 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) manifest: PathBuf,
-    /// The features in `[features]`, without `default`.
+    /// Without `default`.
     pub(crate) features: Vec<String>,
     /// `features` in `[package.metadata.docs.rs]`.
     pub(crate) docs_features: Vec<String>,
     /// `cargo-args` in `[package.metadata.docs.rs]`.
     pub(crate) docs_args: Vec<String>,
-    /// The names of the dependencies that must be published before this crate. Development
-    /// dependencies count only if they are crates of the workspace with a version.
+    /// The dependencies that must be published first. Development dependencies count only if they
+    /// are crates of the workspace with a version.
     dependencies: Vec<String>,
-    /// Whether the package has a library or procedural macros, and not only programs.
+    /// Whether the package has a library or procedural macros.
     pub(crate) has_library: bool,
-    /// Whether the library depends on k8s-openapi or kube, directly or through another published
-    /// crate of the workspace.
+    /// Whether the library depends on k8s-openapi or kube, directly or through another crate.
     uses_kubernetes: bool,
     metadata: Value,
 }
 
 impl Packages {
-    /// Reads the crates of the workspace that may be published.
     pub(crate) fn load() -> anyhow::Result<Self> {
         let output = workspace::cargo()
             .args(["metadata", "--no-deps", "--format-version", "1"])
@@ -87,7 +84,6 @@ impl Packages {
         self.in_order.iter().flat_map(|package| ["--package", &package.name])
     }
 
-    /// Returns the crates with a library.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
         self.in_order.iter().filter(|package| package.has_library)
     }
@@ -128,7 +124,7 @@ impl Package {
         Self { version: version.to_owned(), ..Self::default() }
     }
 
-    /// Returns the names of all dependencies except development dependencies.
+    /// Excludes development dependencies.
     fn library_dependencies(&self) -> impl Iterator<Item = &str> {
         list(&self.metadata["dependencies"])
             .filter(|dependency| dependency["kind"] != "dev")
@@ -177,7 +173,7 @@ impl Package {
     }
 }
 
-/// Sorts the crates so that each comes after the crates that it depends on.
+/// Each crate comes after its dependencies.
 fn sort(mut packages: Vec<Package>) -> anyhow::Result<Vec<Package>> {
     let mut sorted: Vec<Package> = Vec::new();
     while !packages.is_empty() {

@@ -6,10 +6,9 @@ use anyhow::Context;
 
 use super::packages::Package;
 
-/// The parts of a file's URL between the URL of the repository and the path of the file.
+/// The parts of a URL between the repository and the path of the file.
 const FILES: [&str; 3] = ["/blob/main/", "/tree/main/", "/raw/main/"];
 
-/// Returns a message for each link in the README of a crate that does not work on crates.io.
 pub(crate) fn problems(root: &Path, package: &Package, repository: &str) -> anyhow::Result<Vec<String>> {
     let file = format!("{}/README.md", package.name);
     let text = std::fs::read_to_string(root.join(&file)).with_context(|| format!("cannot read {file}"))?;
@@ -22,8 +21,7 @@ pub(crate) fn problems(root: &Path, package: &Package, repository: &str) -> anyh
     Ok(problems)
 }
 
-/// Returns the reason why a link does not work on crates.io, with a remedy. Returns `None` if no
-/// problem is found.
+/// Returns the reason why a link does not work on crates.io, with a remedy.
 fn remedy(link: &str, repository: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     if link.starts_with('#') {
         return None;
@@ -43,8 +41,7 @@ fn remedy(link: &str, repository: &str, exists: impl Fn(&str) -> bool) -> Option
     (!exists(path)).then(|| "names a file that the repository does not have".to_owned())
 }
 
-/// Returns the targets of links and images in Markdown, each with its line number. Code blocks have
-/// no links.
+/// Returns the targets of links and images, each with its line number. Code blocks have no links.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut links = Vec::new();
     let mut is_code = false;

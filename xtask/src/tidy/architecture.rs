@@ -6,13 +6,12 @@ use anyhow::Context;
 
 use super::Finding;
 
-/// The file with the code map.
 const FILE: &str = "ARCHITECTURE.md";
 
-/// The text of the heading above the code map, in lower case. The case of the heading does not matter.
+/// The heading of the code map, in lower case.
 const HEADING: &str = "code map";
 
-/// Compares the code map in ARCHITECTURE.md with the workspace. Without that file, nothing is checked.
+/// Without ARCHITECTURE.md, nothing is checked.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let path = root.join(FILE);
     if !path.exists() {
@@ -49,7 +48,8 @@ fn compare(text: &str, members: &[&str], exists: impl Fn(&str) -> bool) -> Vec<F
     findings
 }
 
-/// Returns the lines of the code map: from its heading to the next heading of the same or a higher level.
+/// Returns the lines from the heading of the code map to the next heading of the same or a higher
+/// level.
 fn section(text: &str) -> Vec<(usize, &str)> {
     let depth = |line: &str| line.bytes().take_while(|byte| *byte == b'#').count();
     let is_map = |line: &str| depth(line) > 0 && line.to_lowercase().contains(HEADING);
@@ -66,14 +66,12 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Returns whether a name in the code map has the form of a folder name, such as `informer-core` or
-/// `examples/`.
+/// Returns whether a name has the form of a folder name, such as `informer-core` or `examples/`.
 fn is_folder(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_/.".contains(c));
     plain && (name.ends_with('/') || (name.starts_with("informer-") && !name.contains('.')))
 }
 
-/// Returns the members of the workspace in the text of its Cargo.toml.
 fn members(manifest: &str) -> Vec<&str> {
     let list = manifest.split_once("members = [").map(|(_, rest)| rest);
     let list = list.and_then(|rest| rest.split_once(']'));

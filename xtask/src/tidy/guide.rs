@@ -1,4 +1,5 @@
-//! Checks the guide: each page is in the table of contents, and its code blocks are compiled.
+//! Checks that each page of the guide is in the table of contents, and has a test that compiles its
+//! code blocks.
 
 use std::path::Path;
 
@@ -7,14 +8,11 @@ use anyhow::Context;
 use super::Finding;
 use super::sources::Source;
 
-/// The folder of the guide's pages.
 const PAGES: &str = "docs/guide/src";
 
 /// The file that includes each page as documentation tests.
 const TESTS: &str = "docs/guide/lib.rs";
 
-/// Checks that each page of the guide is in the table of contents, and that its code blocks are
-/// compiled.
 pub(crate) fn check(root: &Path, documents: &[Source]) -> anyhow::Result<Vec<Finding>> {
     let tests = std::fs::read_to_string(root.join(TESTS)).with_context(|| format!("cannot read {TESTS}"))?;
     let (contents, pages): (Vec<_>, Vec<_>) = documents

@@ -6,11 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Finding;
 use super::sources::{Source, comment};
 
-/// The number of the invariants of this project, which are named I1 to I12.
+/// The invariants are I1 to I12.
 const COUNT: u32 = 12;
 
-/// Checks that each invariant that a comment cites, as in `I4: …`, exists and has a test with a
-/// name such as `i4_…`.
 pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut cited = BTreeMap::new();
     let mut tested = BTreeSet::new();
@@ -50,8 +48,7 @@ fn citations(comment: &str) -> Vec<u32> {
     numbers.unwrap_or_default()
 }
 
-/// Returns the number of the invariant that a test is for: 4 if the line declares a function whose
-/// name begins with `i4_`. Returns `None` if the line declares no function with such a name.
+/// Returns 4 if the line declares a function whose name begins with `i4_`.
 fn test_of(line: &str) -> Option<u32> {
     let (_, name) = line.split_once("fn i")?;
     let (number, _) = name.split_once('_')?;

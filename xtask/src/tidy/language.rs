@@ -4,11 +4,9 @@
 use super::Finding;
 use super::sources::{Source, code};
 
-/// The forbidden phrases: one per line, in lower case. `#` begins a comment.
+/// One phrase per line, in lower case. `#` begins a comment.
 const PHRASES: &str = include_str!("phrases.txt");
 
-/// Finds forbidden phrases in one Rust file or document, and functions that change their receiver
-/// although their names (`is_…`, `has_…`) are questions.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let mut findings = check_phrases(source);
     findings.extend(source.lines().filter(|(_, line)| is_mutating_question(code(line))).map(
@@ -38,7 +36,7 @@ fn phrases_in(line: &str) -> impl Iterator<Item = &'static str> {
     phrases.filter(move |phrase| contains_words(&line, phrase))
 }
 
-/// Returns whether `text` contains the phrase, and not only as a part of longer words.
+/// Returns whether `text` contains the phrase as whole words.
 fn contains_words(text: &str, phrase: &str) -> bool {
     let is_inner =
         |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');

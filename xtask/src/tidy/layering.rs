@@ -11,27 +11,25 @@ use crate::workspace;
 #[derive(Debug)]
 struct Layer {
     name: &'static str,
-    /// The arguments of cargo that select features of the crate.
+    /// Arguments of cargo that select features.
     features: &'static [&'static str],
-    /// The crates that are forbidden as direct and as indirect dependencies.
+    /// Forbidden as direct and as indirect dependencies.
     never: &'static [&'static str],
-    /// The crates that are forbidden as direct dependencies only.
+    /// Forbidden as direct dependencies only.
     not_directly: &'static [&'static str],
-    /// Why these dependencies are forbidden, as a clause of the message.
+    /// The reason, as a clause of the message.
     because: &'static str,
 }
 
 /// Crates that make HTTP requests.
 const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ureq", "isahc", "curl"];
 
-/// The forbidden dependencies of a crate that must be independent of Kubernetes: the crates with
-/// Kubernetes' types and client, and the lowest crates of the informers.
+/// The forbidden dependencies of a crate that must be independent of Kubernetes.
 const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
 
-/// The crates with Kubernetes' types and client. These crates take long to compile.
+/// Kubernetes' types and client, which take long to compile.
 const TYPES: &[&str] = &["kube-core", "kube-client", "k8s-openapi"];
 
-/// The argument of cargo that disables a crate's default features, such as `kubernetes`.
 const NO_DEFAULT_FEATURES: &[&str] = &["--no-default-features"];
 
 const LAYERS: [Layer; 9] = [
@@ -100,7 +98,6 @@ const LAYERS: [Layer; 9] = [
     },
 ];
 
-/// Checks the dependencies of each crate in [`LAYERS`] with `cargo tree`.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for layer in &LAYERS {
@@ -130,7 +127,7 @@ fn has(names: &[String], name: &str) -> bool {
     names.iter().any(|other| other == name)
 }
 
-/// Returns the names of the package and of its dependencies, without those of tests and build scripts.
+/// Returns the package and its dependencies, without those of tests and build scripts.
 fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
     let output = workspace::cargo()
         .args(["tree", "--package", package, "--edges", "normal"])

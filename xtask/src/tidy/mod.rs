@@ -21,11 +21,11 @@ use clap::Args;
 use self::sources::Source;
 use crate::workspace;
 
-/// A broken rule: its place and the remedy.
+/// A broken rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     file: PathBuf,
-    /// The number of the line, counted from 1.
+    /// Counted from 1.
     line: usize,
     remedy: String,
 }
@@ -50,8 +50,6 @@ pub(crate) struct TidyArgs {
     sample: Option<u64>,
 }
 
-/// Prints every broken rule, and fails if there is one. With `--sample`, checks nothing, and prints
-/// doc comments and messages that are chosen at random.
 pub(crate) fn run(args: &TidyArgs) -> anyhow::Result<ExitCode> {
     if let Some(seed) = args.sample {
         sample::print(&Source::tracked(&workspace::root(), "*.rs")?, seed);

@@ -8,13 +8,11 @@ use anyhow::Context;
 use super::Finding;
 use super::sources::Source;
 
-/// The documents whose tables map scenarios and errors to tests.
 const FILES: [&str; 2] = ["docs/errors.md", "docs/scenarios.md"];
 
-/// The text by which the check recognizes the name of a test in the documents: every such name contains it.
+/// Every name of a test in the documents contains this text.
 const MARK: &str = ".rs::";
 
-/// Finds test names in docs/errors.md and docs/scenarios.md for which no test exists.
 pub(crate) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in FILES {

@@ -3,8 +3,8 @@
 use super::Finding;
 use super::sources::Source;
 
-/// The folders of the layers of kube-simulator, each with the modules that it may use. The folders
-/// `fault` and `simulator` may use all modules.
+/// Folders of kube-simulator, each with the modules that it may use. Other folders may use all
+/// modules.
 const LAYERS: [(&str, &[&str]); 4] = [
     ("kinds", &["kinds"]),
     ("storage", &["kinds", "storage"]),
@@ -12,8 +12,6 @@ const LAYERS: [(&str, &[&str]); 4] = [
     ("http", &["kinds", "storage", "api", "http", "fault"]),
 ];
 
-/// Finds uses of modules that [`LAYERS`] forbids in a file of kube-simulator. Returns an empty
-/// vector for files of other crates.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let Ok(path) = source.path.strip_prefix("kube-simulator/src") else {
         return Vec::new();

@@ -5,16 +5,15 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Folders without a library. The rules for interfaces of libraries do not apply to them.
+/// Folders without a library.
 const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
 
-/// The mark in the first lines of a generated file.
 const GENERATED: &str = "@generated";
 
 /// One Rust file or Markdown document.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The path relative to the workspace's root.
+    /// Relative to the workspace's root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     /// The index of the first line of test code, or the number of lines if the file has no tests.
@@ -77,17 +76,15 @@ impl Source {
         number > self.tests_from
     }
 
-    /// Returns whether the whole file is test code.
     pub(crate) fn is_test_file(&self) -> bool {
         self.tests_from == 0
     }
 
-    /// Returns whether one of the first five lines marks the file as generated.
     pub(crate) fn is_generated(&self) -> bool {
         self.text.lines().take(5).any(|line| line.contains(GENERATED))
     }
 
-    /// Returns whether the file is part of a library, and not of xtask, an example or a test.
+    /// Excludes xtask, examples and tests.
     pub(crate) fn is_library(&self) -> bool {
         let first = self.path.components().next();
         let spared = first.is_some_and(|first| NOT_LIBRARY.iter().any(|name| first.as_os_str() == *name));
@@ -96,7 +93,6 @@ impl Source {
     }
 }
 
-/// Returns whether the path is that of a test file.
 fn is_test_file(path: &Path) -> bool {
     let in_folder = path.parent().is_some_and(|folder| {
         let mut parts = folder.components().map(std::path::Component::as_os_str);
@@ -111,7 +107,7 @@ pub(crate) fn code(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
 
-/// Returns the comment of a line without its slashes, or `None`.
+/// Returns the comment of a line without its slashes.
 pub(crate) fn comment(line: &str) -> Option<&str> {
     let (_, comment) = line.split_once("//")?;
     Some(comment.trim_start_matches(['/', '!']).trim())

@@ -6,12 +6,10 @@ use super::sources::{Source, code, comment};
 /// Maximum number of lines of a file that is neither generated nor a test file.
 const MAX_LINES: usize = 400;
 
-/// Maximum length of a test's name.
 const MAX_TEST_NAME: usize = 60;
 
-/// Pairs of a forbidden text and its remedy. The texts are forbidden only in code, except the last
-/// one, which is forbidden in comments too. `concat!` assembles each text from two parts, so that
-/// this file does not contain the text.
+/// Pairs of a forbidden text and its remedy. Only the last text is forbidden in comments too.
+/// `concat!` keeps the texts out of this file.
 const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("thread", "::sleep"), "wait for an event (a channel, a condition), and not for time to pass"),
     (concat!("todo", "!("), "write the missing code, or return an error"),
@@ -19,7 +17,6 @@ const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("```", "ignore"), "make the example compile: `no_run`, or hidden `#` lines"),
 ];
 
-/// Checks the rules for a single Rust file.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut found = |line: usize, remedy: &str| {
@@ -50,8 +47,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Finds names of tests that are too long for the reports of test runs. The form of these names is
-/// `<subject>_<condition>_<outcome>`.
+/// Finds names of tests that are too long for the reports of test runs.
 fn long_test_names(source: &Source) -> Vec<Finding> {
     let name = |line: &str| {
         let after = code(line).split_once("fn ")?.1;
@@ -81,8 +77,7 @@ fn sleeping_tests(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Finds public async functions without a section on cancel safety. Callers need this section, because `select!` drops
-/// such futures before they complete.
+/// Callers need a section on cancel safety, because `select!` drops futures before they complete.
 fn undocumented_cancel_safety(source: &Source) -> Vec<Finding> {
     if !source.is_library() {
         return Vec::new();

@@ -33,8 +33,7 @@ const VARIABLES: [&str; 10] = [
     "TENANT_ID",
 ];
 
-/// The numbers of containers that an application can have. Each entry is equally probable, so most applications have
-/// one container.
+/// Possible numbers of containers of an application, each entry equally probable.
 const COUNTS: [usize; 6] = [1, 1, 1, 1, 2, 3];
 
 /// The characters of the random part of names that the API server generates.
@@ -123,8 +122,7 @@ impl ContainerSpec {
     }
 }
 
-/// Returns a container of a pod's `spec`. It mounts the volume `config` and the volume
-/// `token_volume`.
+/// Returns a container of a pod's `spec`, which mounts the volume `token_volume`.
 pub(crate) fn container(spec: &ContainerSpec, token_volume: &str) -> Value {
     let mut variables: Vec<Value> =
         spec.variables.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
@@ -186,7 +184,7 @@ pub(crate) fn tolerations() -> [Value; 2] {
     })
 }
 
-/// Returns the status of a running container, which started at the time `started`.
+/// Returns the status of a running container.
 pub(crate) fn container_status(spec: &ContainerSpec, id: &str, is_ready: bool, started: &str) -> Value {
     json!({
         "name": spec.name,

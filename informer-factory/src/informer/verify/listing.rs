@@ -15,7 +15,6 @@ use tokio::time::timeout;
 use super::RESPONSE_TIMEOUT;
 use crate::source::Part;
 
-/// The maximum number of objects in one page of a list.
 const PAGE_SIZE: u32 = 500;
 
 /// The resource version of each object on the server, by key.
@@ -82,8 +81,8 @@ pub(super) async fn refresh_watch_cache(
     Ok(())
 }
 
-/// Returns a source that lists the server's objects, and an [`Ingest`] that reads the metadata of
-/// these objects. The source lists only metadata if the informer's source supports that.
+/// Returns a source that lists only metadata if the informer's source supports that, and the
+/// [`Ingest`] for its objects.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),
@@ -92,7 +91,7 @@ fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<Any
 }
 
 /// Returns the error for a list at another resource version than the requested one. Some proxies
-/// and alternative implementations of the API server ignore the requested version.
+/// and alternative API servers ignore the requested version.
 fn version_ignored(requested: &ResourceVersion, returned: &ResourceVersion) -> ListWatchError {
     ListWatchError::Protocol(format!(
         "the server returned a list at resource version {returned} instead of exactly {requested}, so the list cannot be \

@@ -1,5 +1,5 @@
-//! [`ReleasedNames`]: the names of the namespaces that were removed from an informer. It has no
-//! lock and never waits.
+//! [`ReleasedNames`]: the names of the namespaces that were removed from an informer and not added
+//! again.
 //!
 //! If the store lacks an object of a removed namespace, the object can still exist on the server.
 //! The names make it possible to distinguish this case from a deletion.
@@ -9,24 +9,21 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// [`ReleasedNames`] keeps the names of at least this many removed namespaces: the last ones. At
-/// twice this number, it drops older names, to limit the memory.
+/// The minimum number of removed namespaces whose names are kept. At twice this number, older names
+/// are dropped, to limit the memory.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
-/// The names of the namespaces that were removed from an informer and not added again.
 #[derive(Default)]
 pub(super) struct ReleasedNames {
     names: BTreeMap<Arc<str>, Released>,
-    /// The number of removals so far. The next removed namespace gets it as its `number`.
     removals: u64,
 }
 
-/// A namespace that was removed from the informer and not added again.
 struct Released {
-    /// The position of the namespace in the order of removals. A namespace that was removed later
-    /// has a higher number.
+    /// The position of the namespace in the order of removals.
     number: u64,
-    /// Lets callers wait until the namespace is added again; `None` before the first such caller.
+    /// Set when the namespace is added again. `None` until [`ReleasedNames::watched_again`] creates
+    /// the completion.
     watched_again: Option<Completion>,
 }
 
@@ -41,9 +38,8 @@ impl ReleasedNames {
         }
     }
 
-    /// Removes the name of a namespace, because the namespace is added again. If this method
-    /// returns a completion, the caller must call [`Completion::set`], which wakes the tasks that
-    /// wait until the namespace is added again.
+    /// Removes the name of a namespace that is added again. The caller must [set](Completion::set)
+    /// the returned completion, which wakes its waiters.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.watched_again
     }
@@ -54,8 +50,7 @@ impl ReleasedNames {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns the completions with which tasks wait until removed namespaces are added again. If
-    /// that will never happen, the caller can cancel them.
+    /// Returns the [`Released::watched_again`] completions of all names.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -21,7 +21,7 @@ const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {
     /// Lists and watches until the namespace is removed. Then queues the namespace's objects as
-    /// released: they leave the store, but were not deleted on the server.
+    /// released.
     async fn run(self) {
         if let Some(before) = self.before {
             before.cancelled().await;
@@ -71,7 +71,6 @@ async fn wait_for_refusal(mut status: ReflectorStatus) -> Health {
     }
 }
 
-/// The task that runs the reflectors of all namespaces.
 pub(crate) struct NamespacesTask<K: 'static> {
     namespaces: Arc<Namespaces<K>>,
 }
@@ -81,8 +80,8 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// Declares that the informer's initial list covers the namespaces that are watched now, and no
-    /// namespaces that are added later. Call this method before [`run`](Self::run).
+    /// Declares that the informer's initial list covers only the namespaces that are watched now.
+    /// Call this method before [`run`](Self::run).
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }

@@ -1,12 +1,9 @@
 //! [`Direct`]: decodes protobuf into the types of frequent kinds, without a tape (a list of
 //! tokens).
 //!
-//! `messages.rs` is generated from the table of [`kube_messages`] and the types of k8s-openapi. The
-//! decoders read only messages in the form that servers usually write. They return `None` for any
-//! other message: for example, if a value is invalid, if the elements of a list are not next to
-//! each other, or if a field has content, but not every Kubernetes version of k8s-openapi has this
-//! field. Such an object is then decoded with a tape, which also gives the error of an invalid
-//! object.
+//! The decoders read only messages in the form that servers usually write, and return `None` for
+//! all others. The caller then decodes the object with a tape, which also gives the error of an
+//! invalid object. `messages.rs` is generated from [`kube_messages`] and k8s-openapi.
 
 mod messages;
 
@@ -24,15 +21,13 @@ use super::protobuf::{IntOrText, next_of_run, only_field, timestamp};
 
 pub(super) use messages::direct;
 
-/// Decodes the protobuf messages of one kind directly into objects, without a tape (an intermediate
-/// list of tokens).
+/// Decodes the protobuf messages of one kind without a tape.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Direct {
     /// The name of the kind's protobuf message in [`kube_messages`].
     pub(super) message: &'static str,
-    /// Decodes a message from which the pruned fields have been removed. Returns `None` if the
-    /// message is invalid, or not in the form that servers usually write. The caller then decodes
-    /// the message in two steps: into a tape (a list of tokens), and from the tape into the object.
+    /// Decodes a message without its pruned fields. If the result is `None`, the caller must decode
+    /// the message with a tape.
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 
@@ -40,15 +35,15 @@ pub(super) struct Direct {
 struct Occurrence<'r, 'b> {
     number: u64,
     content: Content<'b>,
-    /// The fields that follow this field in the message. If this field is the first element of a
-    /// list or map, the reader of the list or map takes the other elements from here.
+    /// The fields that follow in the message. The readers of lists and maps take the other elements
+    /// from here.
     rest: &'r mut Fields<'b>,
 }
 
 /// A Rust type that is encoded as a message in protobuf.
 trait Message: Default {
-    /// Reads a protobuf field of the message into the Rust field for it. Returns `None` if this is
-    /// not possible. The whole object is then decoded in two steps (see [`Direct::read`]).
+    /// Reads a protobuf field into its Rust field. Returns `None` if the object must be decoded
+    /// with a tape.
     fn field(&mut self, field: Occurrence<'_, '_>) -> Option<()>;
 }
 
@@ -56,38 +51,33 @@ trait Message: Default {
 trait Value: Sized {
     fn blank() -> Self;
 
-    /// Sets this value, which was [`blank`](Self::blank), to the content of a protobuf field.
-    /// Returns `None` if the content is invalid.
+    /// Sets this [`blank`](Self::blank) value to the content of a protobuf field. Returns `None` if
+    /// the content is invalid.
     fn read(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Returns whether an optional field with this content counts as not set. Go also writes fields
-    /// that are not set, with the content zero.
+    /// Returns whether an optional field with this content is not set. Go also writes fields that
+    /// are not set, with the content zero.
     fn is_absent(content: Content<'_>) -> bool {
         is_zero(content)
     }
 }
 
-/// A field of a Rust struct, with one [`Value`]. The type of the field is the type of the value, or
-/// an `Option` of it.
+/// A field of a Rust struct: a [`Value`], or an `Option` of one. The methods return `None` if the
+/// content is invalid.
 trait SingleField {
-    /// Sets the Rust field to the content of a protobuf field. Does nothing if the protobuf field
-    /// counts as not set ([`Value::is_absent`]). Returns `None` if the content is invalid.
+    /// Sets the field, unless the content counts as not set ([`Value::is_absent`]).
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Sets the Rust field to the content of a protobuf field, even if the content is zero. Returns
-    /// `None` if the content is invalid.
+    /// Sets the field, even if the content is zero.
     fn present(&mut self, content: Content<'_>) -> Option<()>;
 }
 
-/// A field of a Rust struct, with a list or map of type `C`. The type of the field is `C` or
-/// `Option<C>`.
+/// A field of a Rust struct: a list or map of type `C`, or an `Option<C>`.
 trait AsCollection<C> {
     fn collection(&mut self) -> &mut C;
 }
 
-/// Decodes the protobuf message of an object of type `M`. Returns `None` if the message is
-/// malformed, or not in the form that servers usually write. The caller then decodes the message in
-/// two steps: into a tape (a list of tokens), and from the tape into the object.
+/// The function [`Direct::read`] for objects of type `M`.
 fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
     // Decode into the final heap allocation, because moving an object of several kilobytes is slow.
     let mut object = OwnedObject::new(M::default());
@@ -95,13 +85,8 @@ fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObjec
     Some(object.cast())
 }
 
-/// Calls `read` with each field of a protobuf message. If the message has the same field several
-/// times, `read` gets the first occurrence, and can take the others from [`Occurrence::rest`].
-/// Returns `None` in these cases:
-/// - `read` returns `None`.
-/// - The message is malformed.
-/// - A field number is above 127.
-/// - A field occurs again, and `read` has not taken this occurrence.
+/// Calls `read` with each field of a protobuf message. If a field occurs several times, `read` must
+/// take the other occurrences from [`Occurrence::rest`]; otherwise, the result is `None`.
 fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let (mut rest, mut seen) = (Fields(bytes), 0_u128);
     while let Some((number, content)) = rest.next().ok()? {
@@ -115,16 +100,14 @@ fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<(
     Some(())
 }
 
-/// Calls `read` with each field of the inner message in `field`. The Rust type of the outer message
-/// has these fields itself, without an inner struct. Returns `None` if `field` contains no message,
-/// or in the cases of [`each_field`].
+/// Calls `read` with each field of the message in `field`. The Rust type of the outer message has
+/// these fields itself, without an inner struct.
 fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let Content::Bytes(bytes) = field.content else { return None };
     each_field(bytes, read)
 }
 
-/// Reads all elements of a list into the Rust field `target`. `first` is the first element; the
-/// other elements follow it in the message. Returns `None` if an element is invalid.
+/// Reads a list into `target`: the element `first`, and the elements that follow it.
 fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, '_>) -> Option<()> {
     let Occurrence { number, content, rest } = first;
     let mut ahead = *rest;
@@ -140,8 +123,7 @@ fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, 
     Some(())
 }
 
-/// Reads all entries of a map into the Rust field `target`. `first` is the first entry; the other
-/// entries follow it in the message. Returns `None` if an entry is invalid.
+/// Reads a map into `target`: the entry `first`, and the entries that follow it.
 fn map<V: Value>(
     target: &mut impl AsCollection<BTreeMap<String, V>>,
     first: Occurrence<'_, '_>,
@@ -163,9 +145,8 @@ fn map<V: Value>(
     Some(())
 }
 
-/// Skips a field that the generated decoder does not read: for example, a field that the Rust type
-/// lacks in some version of Kubernetes. Returns `None` if this would lose content: a number other
-/// than zero, or at least one byte.
+/// Skips a field that the generated decoder does not read, such as a field of only some versions of
+/// Kubernetes. Returns `None` if this would lose content.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
 }

@@ -13,7 +13,7 @@ use crate::decode::prune_paths::NOTHING_PRUNED;
 use crate::decode::repair::{INVALID_UTF8, Repaired};
 
 impl<K> ListDecoder<K> {
-    /// Decodes the items and other fields that are complete in a JSON body. Returns the items.
+    /// Decodes the complete items and other fields of a JSON body. Returns the items.
     pub(super) fn decode_json(&mut self, body: &Repaired<'_>) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         let text = &*body.text;
@@ -144,8 +144,7 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Decodes the JSON value at the start of `rest`: the name or the value of a field of the list
-    /// itself, such as `metadata`. Returns the decoded value and its length in `rest`, in bytes;
+    /// Decodes the JSON value at the start of `rest`. Returns the value and its length in bytes;
     /// `None` if more bytes are needed. `otherwise` is the error message for a value of the wrong
     /// type.
     fn typed<T: DeserializeOwned>(

@@ -1,8 +1,7 @@
 //! Decodes lists in protobuf.
 //!
 //! The body is a `runtime.Unknown` message, and its field 2 contains the message of the list. In
-//! both messages, all fields have the protobuf wire type of bytes (length-delimited). A field of
-//! another wire type is an error.
+//! both messages, all fields have the protobuf wire type of bytes (length-delimited).
 
 use informer_core::ListWatchError;
 use kube::core::ListMeta;
@@ -16,7 +15,8 @@ use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
 impl<K> ListDecoder<K> {
-    /// Decodes the items and other fields that are complete in a protobuf body. Returns the items.
+    /// Decodes the items and other fields of the list that are complete in `body`, which is the part
+    /// of the response that has arrived. Returns the items.
     pub(super) fn decode_protobuf(&mut self, body: &[u8]) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         if self.state == State::Start {
@@ -75,8 +75,8 @@ impl<K> ListDecoder<K> {
         self.check_type()
     }
 
-    /// Begins to read the content of the list. Fails if the type of the list, which comes before
-    /// the content, is not a known list type.
+    /// Begins the content of the list, which has `len` bytes. Fails if the type of the list, which
+    /// comes before the content, is not a known list type.
     fn begin_content(&mut self, len: usize) -> Result<(), ListWatchError> {
         match &self.head.kind {
             Some(kind) if !kind.ends_with("List") => {

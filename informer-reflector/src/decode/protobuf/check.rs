@@ -8,8 +8,7 @@ use super::Object;
 use crate::decode::json::MAX_DEPTH;
 use crate::decode::tape::Tape;
 
-/// The messages whose k8s-openapi type has a required field of type time. Each entry has the
-/// [`Message::index`] of the message, and the number of the field.
+/// The required fields of type time in k8s-openapi: the [`Message::index`] and the field number.
 static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
     [("meta.v1.Condition", "lastTransitionTime"), ("events.v1.EventSeries", "lastObservedTime")].map(
         |(message, name)| {
@@ -20,10 +19,7 @@ static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
     )
 });
 
-/// Checks that a message can be decoded into its k8s-openapi type.
-///
-/// # Errors
-/// The first problem of the message.
+/// Checks that a message can be decoded into its k8s-openapi type. Returns the first problem.
 pub(in crate::decode) fn check(message: &Message, bytes: &[u8]) -> Result<(), String> {
     let mut object = Object::<false> { tape: Tape::default() };
     object.message(message, bytes, None, MAX_DEPTH);

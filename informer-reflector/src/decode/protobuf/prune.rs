@@ -4,11 +4,8 @@ use kube_messages::{Content, Fields, Malformed, Message, Shape, put_nested};
 
 use crate::decode::prune_paths::{self, Level};
 
-/// Returns the bytes of a message without the pruned fields.
-///
-/// # Errors
-/// If `bytes` is not a valid message. Messages inside it are checked only if they can contain
-/// pruned fields.
+/// Returns the bytes of a message without the pruned fields. Nested messages are checked only if
+/// they can contain pruned fields.
 pub(in crate::decode) fn prune(
     message: &Message,
     bytes: &[u8],
@@ -19,7 +16,6 @@ pub(in crate::decode) fn prune(
     Ok(kept)
 }
 
-/// Appends to `kept` the fields of a message that are not pruned.
 fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut rest = Fields(bytes);
     loop {
@@ -51,7 +47,6 @@ fn keep(message: &Message, bytes: &[u8], pruned: &Level, kept: &mut Vec<u8>) -> 
     }
 }
 
-/// Returns the key and the value of an entry of a map.
 pub(super) fn key_and_value(entry: &[u8]) -> Result<(&[u8], Content<'_>), Malformed> {
     let (mut key, mut value) = (&[][..], Content::Bytes(&[]));
     let mut parts = Fields(entry);
@@ -65,7 +60,7 @@ pub(super) fn key_and_value(entry: &[u8]) -> Result<(&[u8], Content<'_>), Malfor
     Ok((key, value))
 }
 
-/// Returns whether the entry of a map with this key is pruned. `pruned` has the pruned fields in the map.
+/// `pruned` has the pruned fields in the map.
 pub(super) fn is_pruned_entry(key: &[u8], pruned: Option<&Level>) -> bool {
     let field = pruned.zip(str::from_utf8(key).ok()).and_then(|(level, key)| level.field(key));
     matches!(field, Some(prune_paths::Field::Whole))

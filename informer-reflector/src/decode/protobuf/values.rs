@@ -14,12 +14,9 @@ use crate::decode::tape::Token;
 /// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// The functions that read a value, one for each type, such as text or time. If `WRITES` is `true`,
-/// they append the value to `self.tape`, the flat list of the object's values; otherwise they only
-/// check the value. An invalid value makes the whole object undecodable.
+/// Functions that read a value of one type. An invalid value makes the whole object undecodable.
 impl<const WRITES: bool> Object<WRITES> {
-    /// Handles an invalid value: marks the whole object as undecodable because of `problem`, and
-    /// reads the value as `null`.
+    /// Marks the whole object as undecodable, and writes `null` in place of the invalid value.
     pub(super) fn reject(&mut self, problem: &str) {
         self.tape.reject(problem);
         self.push(Token::Null);
@@ -114,8 +111,8 @@ impl<const WRITES: bool> Object<WRITES> {
     }
 }
 
-/// Returns the time in a protobuf message, with microseconds if `is_micro`, and otherwise in whole
-/// seconds, like the object's JSON. Returns `None` if the time is out of range.
+/// Returns the time in a message, with microseconds if `is_micro`, and otherwise in whole seconds,
+/// like the JSON. Returns `None` if the time is out of range.
 pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Timestamp> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     let mut fields = Fields(bytes);

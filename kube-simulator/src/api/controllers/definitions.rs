@@ -1,7 +1,5 @@
-//! Custom resource definitions. The simulator serves the resource of each valid definition. When a
-//! definition is deleted, the simulator first deletes the objects of the resource, and serves the
-//! resource until no object is left. A resource keeps its objects while none of its versions is
-//! served.
+//! Serves the resources of custom resource definitions. While a definition is being deleted, its
+//! resource is served until no object is left.
 
 use std::sync::Arc;
 
@@ -13,9 +11,8 @@ use crate::api::custom::{self, Definition};
 use crate::api::writes::{self, Outcome, Propagation};
 use crate::storage::{Backup, Object, Table};
 
-/// Reacts to a write to a custom resource definition: serves its resource, or deletes the objects
-/// of the resource while the definition is being deleted, or stops serving the resource after the
-/// deletion.
+/// After a write to a definition, serves its resource, deletes the objects of its resource, or
+/// stops serving its resource.
 pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
@@ -43,8 +40,7 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     }
 }
 
-/// Serves the resources of the custom resource definitions in a backup, and stops serving the
-/// resources of all other definitions.
+/// Serves the resources of the definitions in a backup, and of no other definitions.
 pub(crate) fn restore(api: &Api, backup: &Backup) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;
@@ -60,8 +56,7 @@ pub(crate) fn restore(api: &Api, backup: &Backup) {
     }
 }
 
-/// Continues the deletion of a custom resource definition after an object of its resource was
-/// removed.
+/// Continues the deletion of a definition after an object of its resource was removed.
 pub(super) fn after_removal(api: &Api, served: &Served) {
     if served.kind.is_built_in() {
         return;
@@ -78,8 +73,7 @@ pub(super) fn after_removal(api: &Api, served: &Served) {
     }
 }
 
-/// Stops serving the resource of a custom resource definition that is being deleted, if no object
-/// of the resource is left. Then removes the definition, unless it has other finalizers.
+/// Ends the deletion of a definition if no object of its resource is left.
 fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
     let left = known(api, definition).map_or(0, |table| table.len());
     if left == 0 {
@@ -88,9 +82,8 @@ fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definit
     }
 }
 
-/// Serves the versions of a custom resource definition that have `served: true`. All versions share
-/// one table, which stores the objects of the resource. Watches of unchanged versions continue;
-/// watches of changed versions end, so that clients reconnect.
+/// Serves the versions that have `served: true`. Watches of unchanged versions continue; watches of
+/// changed versions end, so that clients reconnect.
 fn serve(api: &Api, definition: &Definition) {
     let table = known(api, definition).unwrap_or_else(|| api.new_table(definition.stored.clone()));
     let table = api.catalogue.define(definition.stored.qualified_plural(), table);
@@ -113,8 +106,7 @@ fn serve(api: &Api, definition: &Definition) {
     }
 }
 
-/// Returns the table that stores the objects of a definition's resource; `None` if the resource has
-/// no table yet.
+/// Returns the table of a definition's resource.
 fn known(api: &Api, definition: &Definition) -> Option<Arc<Table>> {
     api.catalogue.defined(&definition.stored.qualified_plural()).or_else(|| {
         // A test can register a resource with `Simulator::register` before its definition exists.
@@ -124,7 +116,7 @@ fn known(api: &Api, definition: &Definition) -> Option<Arc<Table>> {
     })
 }
 
-/// Stops serving the resource of a custom resource definition, and drops its table.
+/// Stops serving a definition's resource, and drops its table.
 fn stop_serving(api: &Api, definition: &Definition) {
     for path in paths(api, definition) {
         api.catalogue.remove(&path);
@@ -132,8 +124,7 @@ fn stop_serving(api: &Api, definition: &Definition) {
     api.catalogue.undefine(&definition.stored.qualified_plural());
 }
 
-/// Returns the collection paths at which versions of a custom resource definition are currently
-/// served.
+/// Returns the paths at which versions of a definition are currently served.
 fn paths(api: &Api, definition: &Definition) -> Vec<String> {
     let all = api.catalogue.all();
     let versions = all.iter().filter(|served| defines(definition, served));

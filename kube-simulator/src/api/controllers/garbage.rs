@@ -15,18 +15,17 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// The UIDs of the owners whose dependants are being deleted. The value for each owner is `true` if
-/// another pass over its dependants is requested.
+/// The UIDs of the owners whose dependants are being deleted, each with `true` if another pass over
+/// its dependants is requested.
 ///
-/// After the removal of a dependant, a new pass for its owner is necessary. If a pass for the owner
-/// is in progress, the removal only requests another pass, because nested passes could overflow the
+/// A removal during a pass only requests another pass, because nested passes could overflow the
 /// stack.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
 impl Collecting {
-    /// Begins a pass that deletes an owner's dependants, and returns `true`. If a pass for this
-    /// owner is already in progress, requests another pass instead and returns `false`.
+    /// Begins a pass and returns `true`. If a pass for this owner is in progress, requests another
+    /// pass and returns `false`.
     fn begin(&self, owner: &str) -> bool {
         match self.0.lock().entry(owner.into()) {
             Entry::Vacant(entry) => {
@@ -40,8 +39,7 @@ impl Collecting {
         }
     }
 
-    /// Ends a pass that deletes an owner's dependants. Returns `false` if another pass was
-    /// requested in the meantime and must follow, and `true` otherwise.
+    /// Ends a pass. Returns `false` if another pass was requested and must follow.
     fn end(&self, owner: &str) -> bool {
         let mut owners = self.0.lock();
         let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
@@ -115,8 +113,7 @@ fn orphan_dependants(api: &Api, served: &Served, owner: &Object) {
     super::release(api, served, &owner.key, writes::ORPHAN);
 }
 
-/// Returns the propagation policy with which to delete a dependant. The finalizers of the dependant
-/// determine the policy.
+/// Returns the propagation policy that a dependant's finalizers require.
 fn policy(dependant: &Object) -> Propagation {
     let body = dependant.decode();
     let finalizers = writes::finalizers(&body);
@@ -129,7 +126,7 @@ fn policy(dependant: &Object) -> Propagation {
     }
 }
 
-/// Removes the reference to an owner from an object.
+/// Removes the owner reference with the UID `owner`.
 fn remove_owner(api: &Api, served: &Served, dependant: &Object, owner: &str) {
     edit_references(api, served, dependant, |references| {
         let before = references.len();
@@ -150,8 +147,7 @@ fn unblock(api: &Api, served: &Served, dependant: &Object) {
     });
 }
 
-/// Changes an object's owner references with `change`, and stores the result if `change` returns
-/// true.
+/// Stores the changed owner references if `change` returns true.
 fn edit_references(api: &Api, served: &Served, object: &Object, change: impl Fn(&mut Vec<Value>) -> bool) {
     super::edit(api, served, &object.key, |body| {
         let metadata = writes::metadata_mut(body);
@@ -166,13 +162,11 @@ fn edit_references(api: &Api, served: &Served, object: &Object, change: impl Fn(
     });
 }
 
-/// Returns whether the dependant blocks the deletion of its owner.
 fn blocks(dependant: &Object, owner: &str) -> bool {
     let body = dependant.decode();
     references(&body).any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
 }
 
-/// Returns the dependants of an object.
 fn dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = Vec::new();
     for served in api.catalogue.resources() {
@@ -182,7 +176,7 @@ fn dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     found
 }
 
-/// Returns the dependants of an object that are not being deleted yet.
+/// Returns the dependants that are not being deleted yet.
 fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = dependants(api, object);
     found.retain(|(_, dependant)| !dependant.terminating);
@@ -190,7 +184,7 @@ fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Objec
 }
 
 /// Returns whether an owner keeps an object. Owners in foreground deletion do not count, nor does
-/// the deleted owner, whose UID is `deleted_owner`.
+/// the owner with the UID `deleted_owner`.
 fn is_held(api: &Api, object: &Object, deleted_owner: &str) -> bool {
     let stays = |owner: &Object| *owner.uid != *deleted_owner && !waits_for_dependants(owner);
     owners(api, object).iter().any(|(_, owner)| stays(owner))

@@ -1,9 +1,8 @@
-//! The consequences of a write: the actions that controllers take in a real cluster, and the
-//! actions that the API server takes when custom resource definitions change.
+//! The consequences of a write, which controllers and the API server cause in a real cluster.
 //!
-//! All consequences take effect before the response to the write, so that tests need not wait. Each
-//! consequence depends on the stored objects and not on the write itself, so consequences can be
-//! repeated and can happen in any order. No lock is held between two consequences.
+//! They take effect before the response to the write, so that tests need not wait. They depend only
+//! on the stored objects, so they can be repeated and can happen in any order. No lock is held
+//! between two consequences.
 
 mod definitions;
 mod garbage;
@@ -17,7 +16,6 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
 use crate::storage::Object;
 
-/// Runs the controllers after a write.
 pub(crate) fn after_write(api: &Api, served: &Served, outcome: &Outcome) {
     if served.kind.is_definition() {
         definitions::follow(api, served, outcome);
@@ -52,8 +50,7 @@ fn delete(api: &Api, served: &Served, object: &Object, policy: Propagation) {
     }
 }
 
-/// Changes an object with `change`, and stores the result if `change` returns true. Does nothing if
-/// the object does not exist.
+/// Stores the changed object if `change` returns true. Does nothing if the object does not exist.
 fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> bool) {
     while let Some(object) = served.table.get(key) {
         let mut body = object.decode();
@@ -69,8 +66,8 @@ fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> boo
     }
 }
 
-/// Removes a finalizer from an object that is being deleted. The object is removed together with
-/// its last finalizer, unless something else blocks the removal.
+/// Removes a finalizer of an object that is being deleted. The object is removed with its last
+/// finalizer.
 fn release(api: &Api, served: &Served, key: &str, finalizer: &str) {
     edit(api, served, key, |body| {
         let held = crate::api::writes::finalizers(body);

@@ -6,7 +6,6 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Outcome, Propagation};
 use crate::storage::Object;
 
-/// Deletes the content of a namespace that is being deleted.
 pub(super) fn while_terminating(api: &Api, served: &Served, object: &Object) {
     if !served.kind.is_namespace() {
         return;

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::definition::Definition;
 use crate::api::writes::{Body, object_mut};
 
-/// Sets the status of an accepted custom resource definition, and returns whether the status has
-/// changed.
+/// Sets the status, and returns whether it has changed.
 pub(crate) fn accept(body: &mut Body, definition: &Definition, now: &str) -> bool {
     let before = body.get("status").cloned();
     let names = body.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();

@@ -9,13 +9,11 @@ use serde_json::Value;
 use crate::api::status::FieldError;
 use crate::kinds::{Column, ResourceKind, Scale};
 
-/// A parsed custom resource definition.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// The resource in each version that has `served: true`.
     pub(crate) served: Vec<ResourceKind>,
-    /// The resource in the version in which objects are stored, whether or not this version is
-    /// served.
+    /// The resource in the version in which objects are stored, which may not be served.
     pub(crate) stored: ResourceKind,
 }
 
@@ -101,7 +99,6 @@ struct SelectableField {
 }
 
 impl Definition {
-    /// Parses a custom resource definition, or returns its first error.
     pub(crate) fn read(definition: &Value) -> Result<Self, FieldError> {
         let spec = Spec::deserialize(&definition["spec"])
             .map_err(|error| FieldError::invalid("spec", "\"\"", &error.to_string()))?;

@@ -6,5 +6,4 @@ mod definition;
 pub(crate) use conditions::accept;
 pub(crate) use definition::Definition;
 
-/// The collection path of custom resource definitions.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

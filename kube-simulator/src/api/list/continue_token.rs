@@ -19,13 +19,13 @@ pub(super) struct ContinueToken {
     /// The resource version of the previous page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
-    /// The storage key at which the next page starts, relative to the scope of the list.
+    /// The storage key at which the next page starts, as [`relative`] returns it.
     start: String,
 }
 
 impl ContinueToken {
-    /// Creates the token for a page that begins after `last_key`, with the objects at
-    /// `resource_version`. `cached` is true if the list is read from the watch cache.
+    /// Creates the token for the page after `last_key`, with the objects at `resource_version`.
+    /// `cached` is true if the list is read from the watch cache.
     pub(super) fn after(cached: bool, filter: &Filter, last_key: &str, resource_version: u64) -> Self {
         // Appending a zero byte gives the smallest key that is greater than the last key.
         let start = format!("{}\0", relative(cached, filter, last_key));
@@ -69,15 +69,14 @@ impl ContinueToken {
         Ok(token)
     }
 
-    /// Returns the storage key at which the next page starts, relative to the scope of the list.
+    /// Returns the key in `start` without a leading slash.
     pub(super) fn start(&self) -> &str {
         self.start.strip_prefix('/').unwrap_or(&self.start)
     }
 }
 
-/// Returns a storage key as it appears in a token: relative to the scope of the list. The result
-/// begins with a slash if the list is read from the watch cache (`cached`), but not if it is read
-/// from etcd.
+/// Returns a storage key without the prefix that all keys of the list have, which is empty or the
+/// namespace. Keys of lists from the watch cache begin with a slash.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -23,15 +23,13 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
 /// seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
-    /// If the watch cache does not reach the newest state in time, the server reads the list from
-    /// etcd.
+    /// The server reads the list from etcd.
     FromStorage,
-    /// If the watch cache does not reach the newest state in time, the server refuses the list with
-    /// 429 `TooManyRequests`.
+    /// The server refuses the list with 429 `TooManyRequests`.
     Refused,
 }
 
-/// One page of a list, with its continue token.
+/// One page of a list.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) objects: Vec<Arc<Object>>,
@@ -43,8 +41,7 @@ pub(crate) struct List {
     pub(crate) remaining: Option<usize>,
 }
 
-/// What to read for a page: the resource version at which the list reads all objects, the first
-/// storage key, and the maximum number of objects.
+/// What to read for a page.
 struct Start {
     at: At,
     /// The first storage key to consider.
@@ -52,8 +49,7 @@ struct Start {
     limit: usize,
 }
 
-/// The stored objects of the resource to list, and the state of the API server that answers the
-/// list.
+/// The resource to list, and the state of the API server that answers the list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) table: &'a Table,
@@ -93,8 +89,7 @@ pub(crate) async fn list(
 }
 
 /// Returns whether the watch cache serves a list; `false` means etcd. While the cache is not ready,
-/// etcd serves continued lists, lists at an exact version, and lists with a limit and no selectors.
-/// For all other lists, this function then returns an error.
+/// etcd serves some lists, and all other lists are errors.
 fn comes_from_cache(
     kind: &ResourceKind,
     revision: &Revision,
@@ -164,9 +159,8 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Returns where a list reads the newest state. A list that is not `cached` reads etcd. For other
-/// lists, waits up to 3 seconds until the watch cache has reached etcd's newest version. If the
-/// cache is still too old, `source.late` decides: the list reads etcd, or fails with 429.
+/// Returns the state that a list of the newest objects reads: that of etcd or of the watch cache.
+/// If the list is `cached`, waits up to 3 seconds for the watch cache.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {
@@ -180,14 +174,15 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
 }
 
 /// Returns an error if the watch cache does not reach a resource version within 3 seconds. A list
-/// that is not `cached` reads etcd, which never lags: a future version is then an error at once.
+/// that is not `cached` does not wait, because etcd never lags.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)
 }
 
-/// Adds a continue token to the error of a page that is not the first page of its list. With the
-/// token, the client can list the remaining objects in their latest state.
+/// If the list is continued, adds a continue token to the error `refusal`, which says that the
+/// resource version has expired. With the token, the client can list the remaining objects in their
+/// latest state.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

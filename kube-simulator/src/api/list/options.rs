@@ -6,14 +6,13 @@ use std::time::Duration;
 use crate::api::numbers::{parse_int, parse_uint};
 use crate::api::status::{self, FieldError, Refusal};
 
-/// The value of `resourceVersionMatch`: how a list uses its `resourceVersion`.
+/// The value of `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,
     NotOlderThan,
 }
 
-/// The parsed parameters of a list or watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListOptions {
     pub(crate) watch: bool,
@@ -28,7 +27,7 @@ pub(crate) struct ListOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) allow_bookmarks: bool,
     pub(crate) send_initial_events: Option<bool>,
-    /// The value of `resourceVersionMatch`, if it is none of the values of [`VersionMatch`].
+    /// The value of `resourceVersionMatch`, if it is invalid.
     unknown_match: Option<String>,
 }
 
@@ -46,8 +45,7 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// Returns the minimum resource version in the query of a get, or `None` if the client gives
-    /// none. A get ignores the other parameters of lists.
+    /// Returns the minimum resource version in the query of a get.
     pub(crate) fn version_of_get(query: &str) -> Result<Option<u64>, Refusal> {
         let mut parameters = form_urlencoded::parse(query.as_bytes());
         let given = parameters.find(|(name, _)| name == "resourceVersion").map(|(_, value)| value);
@@ -87,7 +85,7 @@ impl ListOptions {
         }
     }
 
-    /// Returns the resource version of a list as a number, or `None` if the client gives none.
+    /// Returns the resource version of a list, if the client gives one.
     pub(crate) fn parsed_resource_version(&self) -> Result<Option<u64>, Refusal> {
         if self.resource_version.is_empty() {
             return Ok(None);
@@ -96,7 +94,7 @@ impl ListOptions {
         parsed.map(Some).map_err(|why| status::bad_request(format!("invalid resource version: {why}")))
     }
 
-    /// Returns the resource version of a watch as a number; 0 if the client gives none.
+    /// Returns the resource version of a watch; 0 if the client gives none.
     pub(crate) fn watched_resource_version(&self) -> Result<u64, Refusal> {
         match self.resource_version.as_str() {
             "" => Ok(0),
@@ -135,7 +133,7 @@ impl ListOptions {
     }
 
     /// Returns an error for parameters that a watch does not support. If `supports_streaming` is
-    /// false, `sendInitialEvents` is also an error, whatever its value.
+    /// false, `sendInitialEvents` is one of them.
     pub(crate) fn validate_for_watch(&self, supports_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);
@@ -180,15 +178,13 @@ impl ListOptions {
         self.send_initial_events == Some(true) && self.allow_bookmarks
     }
 
-    /// Converts a streaming list to a plain watch by removing the parameters `sendInitialEvents`
-    /// and `resourceVersionMatch`.
+    /// Converts a streaming list to a plain watch.
     pub(crate) fn ignore_streaming(&mut self) {
         self.send_initial_events = None;
         self.version_match = None;
         self.unknown_match = None;
     }
 
-    /// Returns whether a list is for one exact resource version, or continues an earlier page.
     pub(crate) fn is_exact_or_continued(&self) -> bool {
         let is_paged_at_version = self.limit > 0 && !matches!(self.resource_version.as_str(), "" | "0");
         match self.version_match {

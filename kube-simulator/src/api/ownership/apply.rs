@@ -1,4 +1,5 @@
-//! Server-side apply (KEP-555): a manager sets some fields of an object; the others do not change.
+//! Server-side apply (KEP-555): a manager sets the fields in its configuration, and gives up the
+//! fields that it has applied before and now omits.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,12 +12,10 @@ use super::managers::{self, Entry, Manager};
 use super::merge::{is_key, merge, remove_all};
 use crate::kinds::ResourceKind;
 
-/// Maximum total length of the conflicts that one error message describes, in bytes. A real server
-/// describes all conflicts.
+/// Maximum total length of the reported conflicts, in bytes. A real server reports all conflicts.
 const MAX_CONFLICTS: usize = 256 * 1024;
 
-/// Maximum number of errors about duplicate list elements in an applied configuration. A real
-/// server reports all of these errors.
+/// Maximum number of reported duplicate list elements. A real server reports all of them.
 const MAX_DUPLICATES: usize = 100;
 
 /// A field of the applied configuration that another manager owns and has set to another value.
@@ -28,13 +27,12 @@ pub(crate) struct Conflict {
     pub(crate) field: String,
 }
 
-/// Applies a configuration to an object, and returns the result. `before` is the stored object; for
-/// a new object, it is the configuration with the server's own values.
+/// Applies the configuration `applied` to the object `before`. For a new object, `before` is the
+/// configuration with the fields that the server sets, such as the UID.
 ///
 /// Fields that the manager applied earlier, but not now, are removed unless they have other owners.
-/// Fields that another manager owns and has set to another value are conflicts. Without `force`,
-/// the conflicts are returned as the error. With `force`, the applying manager becomes the owner of
-/// these fields, and the other managers lose them.
+/// Without `force`, conflicts are an error. With `force`, the manager becomes the only owner of the
+/// conflicting fields.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,
@@ -74,8 +72,7 @@ pub(crate) fn apply(
     Ok(after)
 }
 
-/// Returns the errors for duplicate list elements in a configuration, in the format of
-/// structured-merge-diff. Duplicate elements cannot have owners.
+/// Returns the errors for duplicate list elements, in the format of structured-merge-diff.
 pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
     let found = leaves::duplicates(kind, applied);
     let described = found.iter().filter_map(|path| {
@@ -117,8 +114,8 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
     found
 }
 
-/// Returns whether the leaf at `path` has an owner. If `path` is the path of a list element itself
-/// (its last step is `.`), returns whether any field of the element has an owner.
+/// Returns whether the value at `path` has an owner. If `path` ends with `.`, which stands for a
+/// list element itself, the owner of any field of the element counts.
 fn is_owned(entries: &[Entry], path: &Path) -> bool {
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,
@@ -131,7 +128,7 @@ fn is_owned(entries: &[Entry], path: &Path) -> bool {
     })
 }
 
-/// Formats a path in readable form: `.spec.containers[name="main"].image`.
+/// Formats a path as `.spec.containers[name="main"].image`.
 fn format_path(path: &[Arc<str>]) -> String {
     let mut formatted = String::new();
     for step in path {

@@ -1,6 +1,4 @@
-//! The leaves of an object: the values and list elements that field managers can own. The path of a
-//! leaf is a list of steps. Each step has the format of `FieldsV1`: `f:spec`, `k:{"name":"main"}`,
-//! `v:"x"` or `.`.
+//! The leaves of an object: the values and list elements that field managers can own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,13 +10,14 @@ use super::list_kind::ListKind;
 use crate::api::schema;
 use crate::kinds::ResourceKind;
 
-/// The steps from the root of an object to a leaf. Leaves with the same parent share the steps to
-/// the parent in memory.
+/// The steps from the root of an object to a leaf, in the format of `FieldsV1`: `f:spec`,
+/// `k:{"name":"main"}`, `v:"x"` or `.`. Leaves with the same parent share the parent's steps in
+/// memory.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object: their paths and values. The value is `None` for an element of a set,
-/// because the last step of the path contains the element. The value is also `None` for an element
-/// of a keyed list: its path ends with `.`, and its fields are separate leaves.
+/// The paths and values of leaves. Elements of sets and of keyed lists have the value `None`: the
+/// path of a set's element contains the element, and the fields of a keyed list's element are
+/// separate leaves.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The metadata fields that no field manager owns.
@@ -42,8 +41,6 @@ pub(super) enum Form {
     List(ListKind),
 }
 
-/// Returns how a value is merged and owned. The schema and the JSON type of the value determine
-/// this.
 pub(super) fn form(schema: Option<&Value>, value: &Value) -> Form {
     match value {
         Value::Object(_) => {
@@ -58,8 +55,7 @@ pub(super) fn form(schema: Option<&Value>, value: &Value) -> Form {
     }
 }
 
-/// Returns the leaves of an object, such as scalars and list elements. Omits fields that no field
-/// manager can own, such as `apiVersion` and `metadata.name`.
+/// Returns the leaves, without the fields that no manager can own, such as `metadata.name`.
 pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
     collect_all(kind, body).leaves
 }
@@ -131,7 +127,7 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
     }
 }
 
-/// Returns the path step (`k:{…}`) that identifies a list element by the values of its key fields.
+/// Returns the path step `k:{…}` of a list element.
 pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     let mut named = Map::new();
     for key in keys {
@@ -169,7 +165,6 @@ pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Bod
     root
 }
 
-/// Decodes paths from `FieldsV1`.
 pub(super) fn from_fields_v1(fields: &Value) -> BTreeSet<Path> {
     let mut found = BTreeSet::new();
     collect(fields, &Path::new(), &mut found);

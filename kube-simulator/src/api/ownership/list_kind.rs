@@ -1,5 +1,4 @@
-//! [`ListKind`]: whether a list is merged as a set, by keys, or as one value. The schema of the
-//! list determines this.
+//! [`ListKind`]: whether a list is merged as a set, by keys, or as one value.
 
 use serde_json::Value;
 
@@ -15,8 +14,7 @@ pub(crate) enum ListKind {
 }
 
 impl ListKind {
-    /// Returns how server-side apply merges a list with this schema: as one value, as a set, or by
-    /// keys.
+    /// Returns how server-side apply merges a list with this schema.
     pub(crate) fn of(schema: Option<&Value>) -> Self {
         let Some(schema) = schema else {
             return Self::Atomic;
@@ -32,8 +30,7 @@ impl ListKind {
         }
     }
 
-    /// Returns how a strategic merge patch merges a list with this schema: as one value, as a set,
-    /// or by a key.
+    /// Returns how a strategic merge patch merges a list with this schema.
     pub(crate) fn of_patch(schema: Option<&Value>) -> Self {
         match schema.map(|schema| (schema["x-kubernetes-patch-strategy"].as_str(), schema)) {
             Some((Some(_), schema)) => match schema["x-kubernetes-patch-merge-key"].as_str() {

@@ -8,8 +8,8 @@ use super::Body;
 use super::leaves::{Path, from_fields_v1, leaves, to_fields_v1};
 use crate::kinds::ResourceKind;
 
-/// The operation of a field manager. The fields that a program applies and the fields that it
-/// updates have separate entries in `managedFields`.
+/// The operation of a field manager. Each operation of a manager has its own entry in
+/// `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Apply,
@@ -21,8 +21,7 @@ pub(crate) enum Operation {
 pub(crate) struct Manager<'a> {
     pub(crate) name: &'a str,
     pub(crate) operation: Operation,
-    /// The written subresource (`status`, `scale` or `finalize`). Empty for a write to the object
-    /// itself.
+    /// The written subresource, such as `status`. Empty for a write to the object itself.
     pub(crate) subresource: &'a str,
     pub(crate) now: &'a str,
 }
@@ -59,7 +58,6 @@ impl Entry {
         }
     }
 
-    /// Describes the manager for the message of a conflict.
     pub(super) fn describe(&self) -> String {
         let subresource = match self.subresource.as_str() {
             "" => String::new(),
@@ -96,8 +94,8 @@ pub(super) fn read(body: &Body) -> Vec<Entry> {
         .collect()
 }
 
-/// Writes the non-empty entries into an object's `managedFields`: the entries of `Apply`, sorted by
-/// time, and then the entries of `Update`, sorted by time.
+/// Writes the non-empty entries into `managedFields`: first `Apply` and then `Update`, each sorted
+/// by time.
 pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     entries.sort_by_key(|entry| {
@@ -133,9 +131,9 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 /// Records the write that changed `before` into `after`: the manager becomes the only owner of the
 /// changed fields.
 ///
-/// For the other fields, the owners are those in the `managedFields` that the client sent, or the
-/// stored owners if the client sent none. If the client sent a list with one empty entry, all
-/// owners are removed, and the write is not recorded.
+/// The owners of all other fields are those in the `managedFields` that the client sent, or else
+/// the stored owners. If the client sent a list with one empty entry, all owners are removed, and
+/// the write is not recorded.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if managed_fields(after) == Some(&[json!({})]) {
         write(after, &[]);
@@ -171,7 +169,7 @@ fn managed_fields(body: &Body) -> Option<&[Value]> {
     Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
 }
 
-/// Copies the stored `managedFields` unchanged to the new version of the object.
+/// Copies the stored `managedFields` to the new version.
 fn restore(before: &Body, after: &mut Body) {
     let kept = managed_fields(before).map(<[Value]>::to_vec);
     if let Some(Value::Object(metadata)) = after.get_mut("metadata") {

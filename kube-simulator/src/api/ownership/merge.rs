@@ -60,8 +60,7 @@ fn merge_value(schema: Option<&Value>, there: &mut Value, applied: &Value) {
     }
 }
 
-/// Removes leaves, which are given as `FieldsV1`, from an object. Maps and lists that become empty
-/// are removed too.
+/// Removes leaves, which are given as `FieldsV1`. Maps and lists that become empty are removed too.
 pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
     for (step, inner) in leaves {
         let (Some(field), Value::Object(inner)) = (step.strip_prefix("f:"), inner) else {

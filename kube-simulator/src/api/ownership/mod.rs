@@ -1,10 +1,8 @@
 //! `managedFields`, which records the owners of fields, and server-side apply, which uses these
 //! owners.
 //!
-//! This is a subset of structured-merge-diff. Scalars, empty lists, empty maps, atomic lists and
-//! atomic maps have owners, and so do the elements of sets and keyed lists (see [`ListKind`]). For
-//! all other maps, only the owners of their fields are recorded. Fields are not converted between
-//! the versions of a resource.
+//! This is a subset of structured-merge-diff. Only leaves have owners, such as scalars, atomic
+//! lists, and elements of sets. Fields are not converted between the versions of a resource.
 
 mod apply;
 mod leaves;
@@ -18,5 +16,4 @@ pub(crate) use managers::{Manager, Operation, record_write};
 
 use serde_json::{Map, Value};
 
-/// A JSON object.
 type Body = Map<String, Value>;

@@ -9,7 +9,6 @@ use super::{OF_EVERY_OBJECT, of_field};
 use crate::api::ownership::ListKind;
 use crate::api::status::{FieldError, FieldErrors};
 
-/// Returns the errors of an object that does not match its schema.
 pub(crate) fn check(schema: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     walk(schema, object, &Place::Root, &mut errors);
@@ -121,8 +120,7 @@ fn bounds(
     }
 }
 
-/// Adds one error for each repeated value in a list of type `set`, and for each repeated
-/// combination of keys in a list of type `map`.
+/// Adds one error for each repeated element of a set or keyed list.
 fn unique(list: &ListKind, elements: &[Value], path: &Place<'_>, errors: &mut FieldErrors) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for (at, element) in elements.iter().enumerate() {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::of_field;
 
-/// Applies the defaults of the schema to absent fields, and to null fields that are not nullable.
+/// Applies defaults to absent fields, and to null fields that are not nullable.
 pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

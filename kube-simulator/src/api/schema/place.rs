@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The path from the root of an object to a value.
 ///
-/// A path borrows the path of its parent, and is formatted only for errors and warnings: the
-/// formatted paths of all values of an object can be longer than the object by orders of magnitude.
+/// A path is formatted only for errors and warnings, because the formatted paths of all values can
+/// be orders of magnitude longer than the object.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'p> {
     Root,

@@ -8,7 +8,7 @@ use super::{OF_EVERY_OBJECT, keeps_unknown, of_field};
 /// Maximum number of reported unknown fields, as in the real server's strict decoders.
 const MAX_NAMED: usize = 100;
 
-/// Removes unknown fields from an object, and returns the paths of the first 100 removed fields.
+/// Removes unknown fields, and returns the paths of the first 100 removed fields.
 pub(crate) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
     let mut pruned = Vec::new();
     walk(schema, object, &Place::Root, true, &mut pruned);

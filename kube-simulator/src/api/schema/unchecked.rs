@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::of_field;
 use super::place::Place;
 
-/// The keywords of schemas that the simulator does not check.
 const UNCHECKED: [&str; 12] = [
     "x-kubernetes-validations",
     "pattern",
@@ -50,19 +49,17 @@ const FORMATS: [&str; 22] = [
     "uuid4",
 ];
 
-/// Maximum number of fields that the warning about one keyword names.
+/// Maximum number of fields that one warning names.
 const MAX_NAMED: usize = 3;
 
-/// The fields of an object for which the simulator ignores one keyword of the schema, such as
-/// `pattern`.
+/// The fields to which one unchecked keyword, such as `pattern`, applies.
 #[derive(Default)]
 struct Fields {
     named: BTreeSet<String>,
     count: usize,
 }
 
-/// Returns one warning for each keyword of the schema that applies to the object, but that the
-/// simulator never checks.
+/// Returns one warning for each unchecked keyword that applies to the object.
 pub(crate) fn unchecked(schema: &Value, object: &Value) -> Vec<String> {
     let mut found = BTreeMap::new();
     walk(schema, object, &Place::Root, &mut found);
@@ -102,10 +99,8 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether a schema contains `keyword` with a value other than `false`, so that the client
-/// needs a warning that the simulator ignores this keyword. In a schema with
-/// `x-kubernetes-int-or-string`, `anyOf` and `allOf` need no warning: they only repeat that the
-/// value is an integer or a string.
+/// Returns whether `keyword` needs a warning. In a schema with `x-kubernetes-int-or-string`,
+/// `anyOf` and `allOf` need none: they only repeat that the value is an integer or a string.
 fn needs_warning(schema: &Value, keyword: &str) -> bool {
     let is_set = schema.get(keyword).is_some_and(|value| *value != false);
     is_set && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

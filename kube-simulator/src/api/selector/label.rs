@@ -9,7 +9,6 @@ pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
-/// The requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     pub(super) label: String,

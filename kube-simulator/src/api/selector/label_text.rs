@@ -6,20 +6,19 @@
 use super::label::{Requirement, Test};
 use crate::api::naming;
 
-/// The operators that can follow a label, for error messages.
+/// The operators in error messages of Kubernetes, which name `<` and `>` differently.
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 /// One word or sign of a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
-    /// A sign of the grammar, such as `!=` or `(`.
     Sign(&'a str),
     End,
 }
 
-/// All signs of the grammar of label selectors. A longer sign precedes its prefixes, because the
-/// parser takes the first sign that fits.
+/// The signs of the grammar. A longer sign precedes its prefixes, because the parser takes the
+/// first sign that fits.
 const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl<'a> Token<'a> {
@@ -31,13 +30,12 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Returns whether the token is the given sign.
     fn is_sign(self, sign: &str) -> bool {
         self == Token::Sign(sign)
     }
 }
 
-/// Parses a selector into its requirements. The error is the message for the client.
+/// Parses a selector. The error is the message for the client.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let mut parser = Parser { rest: text };
     let mut requirements = Vec::new();
@@ -67,7 +65,6 @@ fn begins_requirement(token: Token<'_>) -> bool {
     matches!(token, Token::Word(_) | Token::Sign("!"))
 }
 
-/// A parser that reads one token at a time.
 struct Parser<'a> {
     rest: &'a str,
 }
@@ -127,8 +124,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the single value after one of the operators `=`, `==`, `!=`, `<` and `>`. The value
-    /// can be empty.
+    /// Parses the single value after an operator such as `=` or `<`. The value can be empty.
     fn text(&mut self) -> Result<&'a str, String> {
         if matches!(self.peek(), Token::End | Token::Sign(",")) {
             return Ok("");
@@ -153,8 +149,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Parses the values in parentheses. A missing value is empty: `(a,)` contains `a` and an empty
-    /// value, and `()` contains one empty value. Errors about an invalid value contain `label`.
+    /// Parses the values in parentheses. A missing value is empty: `()` contains one empty value.
     fn set(&mut self, label: &str) -> Result<Vec<String>, String> {
         let open = self.take();
         if !open.is_sign("(") {

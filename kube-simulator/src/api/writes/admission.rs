@@ -1,7 +1,4 @@
-//! Admission: checks and completes objects before they are stored. The metadata of all objects is
-//! checked; custom resources are checked by their schema, and custom resource definitions by rules
-//! of their own. Clients cannot create objects while the namespace or the custom resource
-//! definition of these objects is being deleted.
+//! Admission: checks and completes objects before they are stored.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -14,8 +11,7 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 
 /// Returns an error if the custom resource definition or the namespace of a new object is being
-/// deleted. If the simulator requires namespaces, also returns an error if the namespace does not
-/// exist.
+/// deleted, or if a required namespace does not exist.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let kind = &*writer.served.kind;
     if !kind.is_built_in()
@@ -86,8 +82,7 @@ fn admit_definition(body: &mut Body) -> Vec<FieldError> {
     }
 }
 
-/// Returns an error for each version in `status.storedVersions` that is missing from the spec of a
-/// custom resource definition. Objects may be stored in such a version.
+/// Returns an error for each version in `status.storedVersions` that is missing from the spec.
 fn check_stored_versions(definition: &Value) -> Vec<FieldError> {
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     let names: Vec<&str> = versions.filter_map(|version| version["name"].as_str()).collect();
@@ -129,7 +124,7 @@ pub(super) fn check_names(kind: &ResourceKind, before: &Body, after: &Body) -> R
     Err(status::invalid(&kind.group, &kind.kind, name, errors))
 }
 
-/// Moves a secret's `stringData` into `data`, and sets the default type of the secret.
+/// Moves `stringData` into `data`, and sets the default type.
 fn encode_secret(body: &mut Body) {
     if let Some(Value::Object(plain)) = body.remove("stringData") {
         let data = object_mut(body, "data");

@@ -1,9 +1,8 @@
-//! Evictions: deletions of pods within the limits of disruption budgets. `kubectl drain` creates
-//! evictions.
+//! Evictions: deletions of pods within the limits of disruption budgets.
 //!
-//! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server
-//! itself, not a controller, subtracts an eviction from the budget, so that two concurrent
-//! evictions cannot both use the last allowed disruption.
+//! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server,
+//! not a controller, subtracts an eviction from the budget, so that two concurrent evictions cannot
+//! both use the last allowed disruption.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -18,15 +17,14 @@ use crate::api::selector::LabelSelector;
 use crate::api::status::{self, Refusal};
 use crate::storage::Object;
 
-/// The field manager that writes the status of a budget when a pod is evicted.
+/// The field manager of writes to the status of a budget.
 const API_SERVER: &str = "kube-apiserver";
 
-/// Maximum number of evictions in `status.disruptedPods` of a budget. This field contains the
-/// evictions that the disruption controller has not processed yet.
+/// Maximum number of evictions in `status.disruptedPods` of a budget.
 const MAX_NOTED: usize = 2_000;
 
-/// Deletes a pod. If the eviction can disrupt the pod's workload, first subtracts one disruption
-/// from the pod's disruption budget. Returns an error if the budget forbids the disruption.
+/// Deletes a pod. If the pod is active, first subtracts one disruption from its disruption budget,
+/// or returns an error.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();
@@ -50,16 +48,14 @@ fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
     }
 }
 
-/// Returns whether the pod has not started, has finished, or is being deleted. The eviction of such
-/// a pod disrupts nothing.
+/// Returns whether the eviction of the pod disrupts nothing.
 fn is_inactive(pod: &Object) -> bool {
     let body = Value::Object(pod.decode());
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }
 
-/// Subtracts one disruption from the disruption budget that selects the pod. Does nothing if no
-/// budget selects the pod, or if the pod is unready and its eviction needs no budget. Returns an
-/// error if the budget forbids the disruption, or if several budgets select the pod.
+/// Subtracts one disruption from the budget that selects the pod, if any. Several budgets are an
+/// error.
 fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     let (Some(budgets), Some(namespace)) =
         (writer.api.catalogue.at("/apis/policy/v1/poddisruptionbudgets"), writer.namespace)
@@ -107,8 +103,7 @@ fn spend_of(writer: &Writer<'_>, budgets: &Served, budget: &Object, pod: &Object
     })
 }
 
-/// Returns whether an unready pod can be evicted without using the budget: enough pods are healthy,
-/// or the budget's policy for unhealthy pods is `AlwaysAllow`.
+/// Returns whether the pod is unready and can be evicted without using the budget.
 fn needs_no_budget(budget: &Body, pod: &Object) -> bool {
     let pod = Value::Object(pod.decode());
     let conditions = pod["status"]["conditions"].as_array();
@@ -169,7 +164,7 @@ fn why_exhausted(budget: &Body, name: &str) -> String {
     }
 }
 
-/// Subtracts a disruption from a budget, and records the evicted pod for the disruption controller.
+/// Subtracts a disruption, and records the evicted pod for the disruption controller.
 fn take_one(budget: &mut Body, pod: &str, now: &str) {
     let left = number(budget, "disruptionsAllowed") - 1;
     let observed = number(budget, "observedGeneration");
@@ -211,8 +206,8 @@ fn note_eviction(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Re
     })
 }
 
-/// Adds or replaces a condition in an object's status. If the status of the condition does not
-/// change, its transition time is kept.
+/// Adds or replaces a condition. If the status of the condition does not change, its transition
+/// time is kept.
 fn set_condition(status: &mut Body, mut condition: Value) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(conditions) = conditions else {

@@ -23,7 +23,6 @@ pub(super) fn check_type_and_namespace(
     Ok(())
 }
 
-/// Checks that the name in the body is the name in the URL.
 pub(super) fn check_name(body: &Body, name: &str) -> Result<(), Refusal> {
     let Some(given) = metadata_str(body, "name") else {
         return Err(status::bad_request(format!(
@@ -69,9 +68,8 @@ fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     Err(status::invalid(&kind.group, given, name, vec![error]))
 }
 
-/// Returns the error for a body whose type differs from the type that the URL requires. A real
-/// server sends this message only for kinds for which it has Go types, which are the built-in
-/// kinds.
+/// Returns the error for a body of another type. A real server sends this message only for kinds
+/// with Go types, which are the built-in kinds.
 fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal {
     let version = api_version.rsplit('/').next().unwrap_or(api_version);
     let why = if api_version == kind.api_version() {
@@ -83,7 +81,7 @@ fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal 
     status::bad_request(message)
 }
 
-/// Returns the error message that a real server sends for a kind for which it has no Go type.
+/// Returns the error message for a kind without a Go type.
 pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""

@@ -1,5 +1,4 @@
-//! The labels and the selector that a real server adds to a new Job. The Job controller finds the
-//! Job's pods by these labels.
+//! The labels of pods and the selector that a real server adds to the spec of a new Job.
 //!
 //! Counterpart: `generateSelector` in `k8s.io/kubernetes/pkg/registry/batch/job`.
 
@@ -7,13 +6,12 @@ use serde_json::Value;
 
 use super::{Body, metadata_str, object_mut};
 
-/// The labels of a Job's pods that contain the Job's name, in the old and the new form.
+/// The labels with the Job's name, in the old and the new form.
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
-/// The labels of a Job's pods that contain the Job's UID, in the old and the new form.
+/// The labels with the Job's UID, in the old and the new form.
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
-/// Makes a Job select its pods by a label with the UID of the Job, unless `spec.manualSelector` is
-/// true.
+/// Makes a Job select its pods by its UID, unless `spec.manualSelector` is true.
 pub(super) fn select_by_uid(job: &mut Body) {
     let is_manual = job.get("spec").and_then(|spec| spec.get("manualSelector")) == Some(&Value::Bool(true));
     if is_manual {

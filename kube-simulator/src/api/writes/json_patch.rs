@@ -10,13 +10,12 @@ use serde_json::Value;
 use super::limits::{self, MAX_DEPTH};
 use crate::api::status::{self, Refusal};
 
-/// Maximum number of operations in one patch.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Maximum total number of bytes that the `copy` operations of one patch can copy.
+/// Maximum total size of the values that one patch copies, in bytes.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// Applies a patch to a document. If the patch fails, the document can be partly changed.
+/// Applies a patch. On failure, the document can be partly changed.
 pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<(), Refusal> {
     if patch.len() > MAX_OPERATIONS {
         let operations = patch.len();
@@ -40,7 +39,7 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     Ok(())
 }
 
-/// Returns an error if a document would be nested too deeply after an operation.
+/// Returns an error if an operation would nest a document too deeply.
 ///
 /// Each operation is checked before it is applied, because even dropping a value that is nested too
 /// deeply would overflow the stack.
@@ -58,8 +57,8 @@ fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refus
     if path.count() + value.map_or(0, limits::depth) > MAX_DEPTH { Err(limits::too_deep()) } else { Ok(()) }
 }
 
-/// Returns the error for a patch that cannot be applied to the object. As in the real server, the
-/// error contains no details.
+/// Returns the error for a patch that cannot be applied. As in the real server, the error contains
+/// no details.
 pub(crate) fn rejected() -> Refusal {
     let message = "the server rejected our request due to an error in our request";
     status::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)

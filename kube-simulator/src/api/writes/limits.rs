@@ -7,20 +7,18 @@ use crate::api::status::{self, Refusal};
 
 /// Maximum nesting of an object, in levels.
 ///
-/// A real server accepts 10,000 levels. The simulator stores objects as JSON, and its JSON parser
-/// accepts 127 levels. The limit is lower than 127 because `managedFields` is nested a few levels
-/// deeper than the fields that it describes.
+/// A real server accepts 10,000 levels, but the simulator's JSON parser accepts 127. The limit is
+/// lower than 127 because `managedFields` is nested a few levels deeper than the fields that it
+/// describes.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// Maximum nesting of `metadata.managedFields`, in levels. Deeper `managedFields` are refused. Only
-/// clients send them: those that the server computes for an object within [`MAX_DEPTH`] are less
-/// deep.
+/// Maximum nesting of `metadata.managedFields`, in levels. Only clients send deeper
+/// `managedFields`; the server computes none.
 const MAX_MANAGED_DEPTH: usize = 120;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.
 const MAX_STORED: usize = 1536 * 1024;
 
-/// Returns an error if an object is nested too deeply to be stored.
 pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
     let limit = |name: &str| if name == "managedFields" { MAX_MANAGED_DEPTH } else { MAX_DEPTH };
     let is_too_deep = body.iter().any(|(name, value)| match value {
@@ -55,7 +53,7 @@ pub(super) fn too_deep() -> Refusal {
     ))
 }
 
-/// Returns the number of nesting levels of a value. A scalar has one level.
+/// Returns the number of nesting levels. A scalar has one level.
 pub(super) fn depth(value: &Value) -> usize {
     let inner = match value {
         Value::Array(elements) => elements.iter().map(depth).max(),
@@ -65,8 +63,7 @@ pub(super) fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// Returns the approximate length of a value's JSON in bytes. Characters that JSON escapes are
-/// counted without the escape.
+/// Returns the approximate length of a value's JSON in bytes, without escapes.
 pub(super) fn json_size(value: &Value) -> usize {
     match value {
         Value::Null => 4,

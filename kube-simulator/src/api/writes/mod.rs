@@ -1,10 +1,8 @@
 //! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] contains the context of a write, such as the resource and the namespace. Each
-//! method that writes changes one object, under the lock of the table that contains the object.
-//! (Only an eviction changes several objects, one after another.) Then the simulated
-//! [`controllers`](crate::api::controllers) apply the consequences, such as the deletion of
-//! dependants.
+//! Each write changes one object, under the lock of the object's table. (Only an eviction changes
+//! several objects, one after another.) Then the simulated [`controllers`](crate::api::controllers)
+//! apply the consequences, such as the deletion of dependants.
 
 mod admission;
 mod apply;
@@ -47,7 +45,6 @@ use crate::storage::Object;
 /// A JSON object before it is stored.
 pub(crate) type Body = Map<String, Value>;
 
-/// The result of a write.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The new object as it is stored (or would be, in a dry run).
@@ -58,11 +55,9 @@ pub(crate) enum Outcome {
     Removed(Arc<Object>),
 }
 
-/// The options of a write. The default options are for writes without HTTP, which tests and the
-/// simulated controllers make.
+/// The options of a write. The default options are for writes without HTTP.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteOptions {
-    /// Whether the write is a dry run.
     pub(crate) dry_run: bool,
     /// The owner of the written fields. With `None`, ownership is not recorded.
     pub(crate) manager: Option<String>,
@@ -89,13 +84,11 @@ impl Writer<'_> {
         self.run_controllers(update::update(self, name, body, part))
     }
 
-    /// Replaces an object with `body` as given, without the rules for writes of clients. For
-    /// example, the status changes too, and the generation is not incremented.
+    /// Replaces an object with `body` as given, without the rules for writes of clients.
     pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
         self.run_controllers(update::update_verbatim(self, body))
     }
 
-    /// Applies a patch to an object.
     pub(crate) fn patch(&self, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
         self.run_controllers(patch::patch(self, name, patch, part))
     }
@@ -111,7 +104,7 @@ impl Writer<'_> {
         scale::get(self, name)
     }
 
-    /// Sets the replicas of an object through `/scale`, and returns the new `Scale`.
+    /// Sets the replicas through `/scale`, and returns the new `Scale`.
     pub(crate) fn rescale(&self, name: &str, change: Rescale<'_>) -> Result<Value, Refusal> {
         let outcome = self.run_controllers(scale::set(self, name, change))?;
         scale::get_from(&self.served.kind, &outcome.into_object())
@@ -144,8 +137,7 @@ impl Writer<'_> {
         self.served.kind.key(self.namespace, name)
     }
 
-    /// Runs the simulated controllers, such as the garbage collector, after a successful write,
-    /// unless the write is a dry run. Returns `outcome` unchanged.
+    /// Runs the simulated controllers after a successful write that is not a dry run.
     fn run_controllers(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
         let outcome = outcome?;
         if !self.options.dry_run {
@@ -169,14 +161,13 @@ impl Outcome {
     }
 }
 
-/// Borrows `metadata` mutably. A missing value, or a value that is not an object, is first replaced
-/// by an empty object.
+/// Borrows `metadata`. If it is missing or not an object, it is first replaced by an empty object.
 pub(crate) fn metadata_mut(body: &mut Body) -> &mut Body {
     object_mut(body, "metadata")
 }
 
-/// Borrows a field mutably. A missing value, or a value that is not an object, is first replaced by
-/// an empty object.
+/// Borrows a field. A missing value, or a value that is not an object, is first replaced by an
+/// empty object.
 pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     let found = body.entry(field).or_insert_with(|| Value::Object(Map::new()));
     if !found.is_object() {
@@ -213,7 +204,7 @@ pub(crate) fn finalizers(body: &Body) -> Vec<&str> {
     listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Sets the finalizers of an object. An empty list removes the field.
+/// Sets the finalizers. An empty list removes the field.
 pub(crate) fn set_finalizers(body: &mut Body, finalizers: Vec<String>) {
     let metadata = metadata_mut(body);
     if finalizers.is_empty() {

@@ -10,7 +10,6 @@ use crate::api::autoscaling;
 use crate::api::status::{self, Refusal};
 use crate::kinds::ResourceKind;
 
-/// A parsed patch.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Merge(Value),

@@ -19,7 +19,6 @@ pub(crate) enum Rescale<'a> {
     Patch(&'a Patch),
 }
 
-/// Returns the `Scale` of an object.
 pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     let found = writer.served.table.get(&writer.key(name));
     let object = found.ok_or_else(|| status::not_found(&writer.served.kind, name))?;
@@ -32,7 +31,6 @@ pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     get_from(kind, &object)
 }
 
-/// Converts an object to its `Scale`, without reading the storage.
 pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Refusal> {
     Ok(show(paths(kind)?, &Value::Object(object.decode())))
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 /// characters that look alike are excluded too.
 const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The values that the server generates for one write: UID, time, and a suffix for a name.
+/// The generated values of one write.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamp {
     pub(crate) uid: String,

@@ -1,6 +1,6 @@
-//! Strategic merge patches. They can contain directives, and they merge lists by key.
+//! Strategic merge patches, which can contain directives and merge lists by key.
 //!
-//! Counterpart: apimachinery's `strategicpatch`. [`ListKind`] determines how a list is merged.
+//! Counterpart: apimachinery's `strategicpatch`.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -125,8 +125,7 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
     Ok(())
 }
 
-/// Sorts the elements that `order` contains into this order. Only these elements change places; all
-/// other elements stay in place.
+/// Sorts the elements that `order` contains into this order. All other elements stay in place.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {
         ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).map(Value::to_string),

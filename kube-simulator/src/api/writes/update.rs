@@ -34,12 +34,10 @@ pub(crate) enum Part {
     /// Everything except the status, through `/finalize` of a namespace. Clients can change the
     /// finalizers in the namespace's spec only in this way.
     Finalizers,
-    /// Everything, including the status, in a write that the server itself makes. A client's PUT of
-    /// an object writes [`Main`](Self::Main).
+    /// Everything, including the status, in a write that the server itself makes.
     Whole,
 }
 
-/// Replaces an object (PUT).
 pub(super) fn update(
     writer: &Writer<'_>,
     name: &str,
@@ -66,7 +64,7 @@ pub(super) fn update(
     })
 }
 
-/// Creates the object that a PUT would replace, because the object does not exist.
+/// Creates the object that a PUT would replace, but that does not exist.
 fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
     if let Some(uid) = metadata_str(&body, "uid") {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
@@ -76,9 +74,8 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, WriteSource::Client)
 }
 
-/// Replaces an object with `body` as given, without the rules for writes of clients. A stale
-/// `resourceVersion` or another UID is still an error. An object that is being deleted is removed
-/// when nothing, such as a finalizer, blocks the removal after the update.
+/// Replaces an object with `body` as given. A stale `resourceVersion` or another UID is still an
+/// error.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -96,8 +93,8 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
     })
 }
 
-/// Returns whether a write to `part` also removes the object. This is so if the object is being
-/// deleted and nothing, such as a finalizer or a grace period, blocks its removal.
+/// Returns whether a write to `part` also removes the object, because the object is being deleted
+/// and nothing blocks its removal.
 fn is_removed_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
@@ -112,8 +109,7 @@ fn is_removed_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
         && !waits_for_content
 }
 
-/// Copies the UID and the creation time from the old version of an object if the new version lacks
-/// them.
+/// Copies the UID and the creation time from `old` if `body` lacks them.
 fn keep_identity(old: &Object, body: &mut Body) {
     let given = metadata_mut(body);
     let missing: Vec<_> =
@@ -131,21 +127,18 @@ fn keep_identity(old: &Object, body: &mut Body) {
 pub(super) struct Change {
     pub(super) after: Body,
     pub(super) part: Part,
-    /// Whether the `managedFields` of the new version `after` are final. If `false`, [`replace`]
-    /// computes them.
+    /// Whether the `managedFields` of `after` are final. If not, [`replace`] computes them.
     pub(super) owners_settled: bool,
 }
 
 impl Change {
-    /// Creates a change for [`replace`], which makes the field manager of the write the owner of
-    /// the changed fields.
     pub(super) fn new(after: Body, part: Part) -> Self {
         Self { after, part, owners_settled: false }
     }
 }
 
-/// Replaces the stored object `old` with the new version in `change`. `before` is the decoded JSON
-/// of `old`. Unlike [`update_verbatim`], applies the rules for writes of clients.
+/// Applies the rules for a write to `change.part`, and replaces `old` with the resulting object.
+/// `before` is the decoded JSON of `old`.
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,
@@ -205,8 +198,8 @@ pub(super) fn replace(
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
 }
 
-/// Returns an error if a write sets the deletion timestamp of an object that is not being deleted,
-/// or adds finalizers to an object that is being deleted.
+/// Returns an error if a write marks an object as being deleted, or adds finalizers to an object
+/// that is being deleted.
 fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
     let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
     let marked = metadata_str(before, "deletionTimestamp");
@@ -236,7 +229,6 @@ fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Resul
     check_uid(kind, old, metadata_str(after, "uid"))
 }
 
-/// Returns an error if the wanted UID is not the UID of the stored object.
 pub(super) fn check_uid(kind: &ResourceKind, old: &Object, wanted: Option<&str>) -> Result<(), Refusal> {
     match wanted {
         Some(uid) if uid != old.uid.as_ref() => Err(status::conflict(
@@ -295,9 +287,9 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation if a field outside the metadata has changed, or, for some kinds, a
-/// certain metadata field. A change of `status` counts only for custom resources without the
-/// subresource `/status`. Does nothing for kinds without a generation, and for writes to `/status`.
+/// Increments the generation if a field outside the metadata has changed, or a metadata field in
+/// `kind.counted_metadata`. The status counts only for custom resources without the subresource
+/// `/status`.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;

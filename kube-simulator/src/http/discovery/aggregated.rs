@@ -7,8 +7,7 @@ use super::group::{GroupVersion, group_versions, subresources, verbs};
 use crate::http::server::Server;
 use crate::kinds::ResourceKind;
 
-/// Returns the document of `/api`, which contains the core group, or of `/apis`, which contains all
-/// other groups.
+/// Returns the document of `/api` if `core` is true, otherwise that of `/apis`.
 pub(crate) fn aggregated(server: &Server, core: bool) -> Value {
     let mut items: Vec<Value> = Vec::new();
     for version in group_versions(server) {
@@ -84,9 +83,8 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the discovery field `responseKind` for a resource or for one of its subresources. If a
-/// built-in resource itself has this group and version, the field's group and version are empty, as
-/// on a real server.
+/// Returns the discovery field `responseKind`. As on a real server, group and version are empty if
+/// they are those of the built-in resource itself.
 fn response_kind(resource: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = resource.is_built_in() && group == resource.group && version == resource.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

@@ -46,7 +46,6 @@ pub(crate) fn group(server: &Server, name: &str) -> Option<Value> {
 }
 
 /// Returns the document of `/api/VERSION` or `/apis/GROUP/VERSION`, which lists the resources.
-/// Returns `None` if the version is not served.
 pub(crate) fn resources(server: &Server, path: &str) -> Option<Value> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     let mut resources: Vec<Value> = Vec::new();

@@ -20,7 +20,6 @@ pub(crate) struct GroupVersion {
     pub(super) reviews: Vec<&'static Review>,
 }
 
-/// One subresource of a resource.
 pub(super) struct Subresource {
     pub(super) name: &'static str,
     pub(super) group: String,
@@ -32,8 +31,7 @@ pub(super) struct Subresource {
 /// The subresources of built-in kinds that the simulator serves.
 const SERVED: [&str; 5] = ["binding", "eviction", "finalize", "scale", "status"];
 
-/// Returns the verbs of a resource. For built-in kinds, the order is that of a real server's
-/// documents.
+/// Returns the verbs of a resource; for built-in kinds, in the order of a real server.
 pub(super) fn verbs(kind: &ResourceKind) -> &'static [&'static str] {
     kind.facts.map_or(ALL_VERBS, |facts| facts.verbs)
 }
@@ -42,7 +40,7 @@ pub(super) fn verbs(kind: &ResourceKind) -> &'static [&'static str] {
 const PART_VERBS: &[&str] = &["get", "patch", "update"];
 
 impl GroupVersion {
-    /// Returns the group and version in the form of `apiVersion`, such as `apps/v1`.
+    /// Returns the group and version, such as `apps/v1`.
     pub(crate) fn name(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -53,8 +51,8 @@ impl GroupVersion {
     }
 }
 
-/// Returns all versions of all groups, sorted by group name, so that the core group is first.
-/// Within each group, the preferred version is first.
+/// Returns all versions of all groups, sorted by group name. Within each group, the preferred
+/// version is first.
 pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     let mut found: Vec<GroupVersion> = Vec::new();
     let mut entry = |group: &str, version: &str| -> usize {
@@ -81,7 +79,7 @@ pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     found
 }
 
-/// Returns whether a group version is served. `path` is its path, such as `apis/apps/v1`.
+/// Returns whether the group version with this path, such as `apis/apps/v1`, is served.
 pub(crate) fn is_served(server: &Server, path: &str) -> bool {
     group_versions(server).iter().any(|version| version.path() == path)
 }
@@ -105,7 +103,6 @@ fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) 
     (Reverse(stability), Reverse(major), Reverse(minor), version.to_owned())
 }
 
-/// Returns the subresources of a resource.
 pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
     if let Some(facts) = kind.facts {
         let parsed = facts.subresources.iter().filter_map(|text| Subresource::parse(text));
@@ -125,8 +122,7 @@ pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
 
 impl Subresource {
     /// Parses a subresource in the format of
-    /// [`Facts::subresources`](crate::kinds::Facts::subresources). Returns `None` unless the text
-    /// has a name, an `apiVersion` and a kind.
+    /// [`Facts::subresources`](crate::kinds::Facts::subresources).
     fn parse(text: &'static str) -> Option<Self> {
         let mut words = text.split(' ');
         let (name, api_version, kind) = (words.next()?, words.next()?, words.next()?);

@@ -1,8 +1,7 @@
 //! Discovery of groups, versions and resources.
 //!
 //! `kubectl` requests aggregated documents (`apidiscovery.k8s.io`); older clients request separate
-//! documents. Both are built from the same list of [`GroupVersion`]s. Each request builds the
-//! list again from the resources that the simulator serves at that time, including custom resources.
+//! documents.
 
 mod aggregated;
 mod documents;

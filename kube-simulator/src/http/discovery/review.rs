@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 
-/// One kind of review, such as `TokenReview`: a request that asks about the rights or the identity
-/// of a user.
+/// One kind of review: a request that asks about the rights or the identity of a user.
 #[derive(Debug)]
 pub(crate) struct Review {
     pub(super) group: &'static str,
@@ -14,7 +13,6 @@ pub(crate) struct Review {
     grant: fn() -> Value,
 }
 
-/// All kinds of reviews that the simulator answers, such as `TokenReview`.
 pub(super) const ALL: &[Review] = &[
     Review {
         group: "authentication.k8s.io",
@@ -66,15 +64,13 @@ pub(super) const ALL: &[Review] = &[
     },
 ];
 
-/// Finds a kind of review by its plural, such as `tokenreviews`, by the path of its group and
-/// version, such as `apis/authentication.k8s.io/v1`, and by its scope.
+/// Finds a kind of review. `group_version_path` is a path such as `apis/authentication.k8s.io/v1`.
 pub(crate) fn review(group_version_path: &str, plural: &str, namespaced: bool) -> Option<&'static Review> {
     let group = group_version_path.strip_prefix("apis/")?.strip_suffix("/v1")?;
     let found = ALL.iter().find(|review| review.group == group && review.plural == plural);
     found.filter(|review| review.namespaced == namespaced)
 }
 
-/// Returns whether a group has kinds of reviews.
 pub(crate) fn has_reviews(group: &str) -> bool {
     ALL.iter().any(|review| review.group == group)
 }

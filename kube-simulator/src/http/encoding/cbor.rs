@@ -1,10 +1,9 @@
 //! Objects in CBOR (KEP-4222), as from servers with the feature gate `CBORServingAndStorage`.
 //!
-//! A CBOR document has the same structure as the JSON document. As in the Go implementation,
-//! strings are encoded as byte strings, which a decoder need not check for UTF-8. Base64 strings in
-//! built-in kinds become their decoded bytes with a tag, so that a reader without type information
-//! can restore the string. Each document begins with the tag that identifies CBOR. The items of a
-//! watch follow each other without separators (RFC 8742).
+//! As in the Go implementation, strings are encoded as byte strings, which a decoder need not check
+//! for UTF-8. Base64 strings in built-in kinds become their decoded bytes with a tag, so that a
+//! reader without type information can restore the string. The items of a watch follow each other
+//! without separators (RFC 8742).
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -13,11 +12,9 @@ use serde_json::{Map, Number, Value};
 
 use crate::http::encoding::protobuf::{FieldType, field_type, message_of};
 
-/// The media type of documents.
 pub(crate) const MEDIA_TYPE: &str = "application/cbor";
 /// The media type of watches.
 pub(crate) const SEQUENCE: &str = "application/cbor-seq";
-/// The media type of configurations for server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+cbor";
 
 /// The bytes of the tag that identifies CBOR.
@@ -32,7 +29,6 @@ const HEX: u64 = 23;
 
 type Object = Map<String, Value>;
 
-/// Encodes an object.
 pub(crate) fn document(object: &Object) -> Vec<u8> {
     let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -52,7 +48,7 @@ pub(crate) fn document(object: &Object) -> Vec<u8> {
 
 /// Encodes a watch event whose object is already encoded.
 pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
-    // The head of a map with two entries. The document is copied unchanged.
+    // The head of a map with two entries.
     let mut out = [&SELF_DESCRIBED[..], &[0xa2]].concat();
     for text in ["type", kind, "object"] {
         append(&mut out, &bytes(text));
@@ -61,7 +57,7 @@ pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Decodes an object. Returns `None` unless the bytes are a single, well-formed object.
+/// Decodes an object. Returns `None` unless the bytes are a single object.
 pub(crate) fn read(mut body: &[u8]) -> Option<Object> {
     let read = ciborium::from_reader(&mut body).ok().filter(|_| body.is_empty())?;
     match json(read)? {

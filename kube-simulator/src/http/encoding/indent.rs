@@ -1,6 +1,5 @@
 //! Indents JSON by two spaces per level, in the format of Go's `json.MarshalIndent`.
 
-/// Indents JSON. Strings and numbers do not change.
 pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let mut depth = 0;

@@ -15,7 +15,6 @@ use crate::api::status;
 use crate::kinds::ResourceKind;
 use indent::indent;
 
-/// An encoding of responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
@@ -31,8 +30,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// Returns the supported encodings, in order of preference for clients that accept any
-    /// encoding.
+    /// Returns the supported encodings, in order of preference.
     pub(crate) fn served(with_cbor: bool) -> &'static [Self] {
         let all = &[Self::Json, Self::Yaml, Self::Protobuf, Self::Cbor];
         if with_cbor { all } else { &all[..3] }
@@ -58,7 +56,6 @@ impl Encoding {
         }
     }
 
-    /// Returns whether the encoding is text, so that events in a WebSocket are text messages.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Json | Self::Indented | Self::Yaml)
     }
@@ -88,8 +85,8 @@ impl Encoding {
         self.document(status::encode(status)).into_owned()
     }
 
-    /// Encodes a watch event whose object is given as JSON. The result has no length prefix, which
-    /// [`append_framed`](Self::append_framed) adds.
+    /// Encodes a watch event, without the length prefix that [`append_framed`](Self::append_framed)
+    /// adds.
     pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
         match self {
             Self::Json | Self::Indented | Self::Yaml => {
@@ -100,8 +97,7 @@ impl Encoding {
         }
     }
 
-    /// Returns a message that is complete but not a valid event. The message has no length prefix,
-    /// which [`append_framed`](Self::append_framed) adds.
+    /// Returns a message that is complete but not a valid event, without the length prefix.
     pub(crate) fn invalid_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",
@@ -111,7 +107,7 @@ impl Encoding {
         }
     }
 
-    /// Appends an encoded event to a buffer. In protobuf, the length of the event precedes it.
+    /// Appends an encoded event. In protobuf, the length precedes the event.
     pub(crate) fn append_framed(self, buffer: &mut BytesMut, event: &[u8]) {
         if self == Self::Protobuf {
             // Events larger than 4 GiB cannot occur, because requests have a size limit.

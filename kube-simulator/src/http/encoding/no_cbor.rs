@@ -1,6 +1,5 @@
-//! Replaces the module `cbor` in builds without the feature `cbor`. The server refuses the media
-//! types of CBOR. The functions are never called, because only `SimulatorBuilder::serve_cbor`
-//! enables the encoding, and this method requires the feature.
+//! Replaces the module `cbor` in builds without the feature `cbor`. The functions are never called,
+//! because only `SimulatorBuilder::serve_cbor` enables the encoding.
 
 use serde_json::{Map, Value};
 

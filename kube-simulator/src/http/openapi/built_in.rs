@@ -1,5 +1,4 @@
-//! The schemas of built-in kinds, which are derived from protobuf messages. For `kubectl explain`,
-//! they contain the names and types of fields, but no descriptions and no lists of required fields.
+//! The schemas of built-in kinds, which are derived from protobuf messages.
 
 use serde_json::{Map, Value, json};
 
@@ -58,7 +57,7 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// Returns the schema name of a protobuf message, as in the `OpenAPI` documents of a real server.
+/// Returns the schema name of a protobuf message, as in a real server's documents.
 fn component(message: &str) -> String {
     match message.strip_prefix("meta.") {
         Some(meta) => format!("io.k8s.apimachinery.pkg.apis.meta.{meta}"),

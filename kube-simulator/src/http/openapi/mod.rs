@@ -1,8 +1,7 @@
 //! `/openapi/v3`: the documents that `kubectl` needs to validate, apply and explain.
 //!
-//! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived
-//! from protobuf messages: they contain the names and types of all fields, but no lists of required
-//! fields, and descriptions only of `apiVersion`, `kind` and `metadata`.
+//! Custom resources have the schemas of their definitions. Schemas of built-in kinds contain the
+//! names and types of all fields, but no lists of required fields and few descriptions.
 
 mod built_in;
 
@@ -20,7 +19,7 @@ const VERSION: &str = "v1.36.0";
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Returns the index of the `OpenAPI` documents. There is one document per group version.
+/// Returns the index of the documents, one per group version.
 pub(crate) fn index(server: &Server) -> Value {
     let mut paths = Map::new();
     for version in group_versions(server) {
@@ -31,7 +30,7 @@ pub(crate) fn index(server: &Server) -> Value {
     json!({ "paths": paths })
 }
 
-/// Returns the media type and body of `/openapi/v2`, in protobuf or in JSON.
+/// Returns the media type and body of `/openapi/v2`.
 ///
 /// The document is empty. kubectl requests it to validate objects of kind `List`, and skips the
 /// validation if the document has no schema.
@@ -48,9 +47,8 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 
-/// Returns the document of a group version, and its hash, which is the same in each run. `path` is
-/// the path of the group version, such as `apis/apps/v1`. Returns `None` if the group version is
-/// not served.
+/// Returns the document of the group version with this path, such as `apis/apps/v1`, and its hash,
+/// which is the same in each run.
 pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     Some((describe(&version), hash(&version)))
@@ -90,8 +88,8 @@ fn describe(version: &GroupVersion) -> Value {
     })
 }
 
-/// Returns the name of a kind's schema, as in the documents of a real server: with the domain in
-/// reversed order, such as `com.example.v1.Cache`.
+/// Returns the name of a kind's schema, as in a real server's documents, such as
+/// `com.example.v1.Cache`.
 fn component(kind: &ResourceKind) -> String {
     if kind.is_built_in() {
         let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");

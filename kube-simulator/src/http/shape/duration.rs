@@ -1,7 +1,6 @@
 //! Formats durations as `kubectl get` prints ages.
 
-/// Formats a duration like apimachinery's `duration.HumanDuration`: at most two units, and
-/// `<invalid>` for less than -1 second.
+/// Formats a duration like apimachinery's `duration.HumanDuration`.
 pub(super) fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;

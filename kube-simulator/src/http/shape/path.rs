@@ -19,7 +19,7 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Parses a path. Returns `None` if the syntax is unsupported.
+    /// Returns `None` if the syntax is unsupported.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -68,8 +68,7 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Parses the field at the start of `text`, and returns the field and the remaining text. A
-/// backslash escapes the next character.
+/// Returns the field at the start of `text`, and the remaining text.
 fn parse_field(text: &str) -> (Step, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -83,8 +82,7 @@ fn parse_field(text: &str) -> (Step, &str) {
     (Step::Field(name), "")
 }
 
-/// Returns the position of the closing bracket in the text after an opening bracket. Brackets in
-/// quotes and nested brackets are skipped.
+/// Returns the position of the matching closing bracket. `text` begins after the opening bracket.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
     for (at, character) in text.char_indices() {

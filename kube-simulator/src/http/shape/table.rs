@@ -20,7 +20,7 @@ pub(crate) enum Include {
 }
 
 impl Include {
-    /// Parses the `includeObject` parameter. Returns `None` for an invalid value.
+    /// Parses the `includeObject` parameter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "None" => Some(Self::None),
@@ -38,7 +38,7 @@ pub(crate) struct Rows {
     has_header: bool,
     clock: Clock,
     /// The parsed path of each column; `None` if the column has no path, or one with unsupported
-    /// syntax. With unsupported syntax, cells are empty, or `<unknown>` in columns of dates.
+    /// syntax.
     paths: Vec<Option<JsonPath>>,
 }
 
@@ -48,7 +48,6 @@ impl Rows {
         Self { include, has_header: false, clock, paths: paths.collect() }
     }
 
-    /// Returns a table with one object.
     pub(crate) fn table(&mut self, version: &str, kind: &ResourceKind, object: &Value) -> Value {
         let columns =
             if std::mem::replace(&mut self.has_header, true) { json!([]) } else { definitions(kind) };
@@ -88,7 +87,6 @@ impl Rows {
     }
 }
 
-/// Returns the column definitions of a kind.
 pub(super) fn definitions(kind: &ResourceKind) -> Value {
     let columns = kind.columns.iter().map(|column| {
         json!({

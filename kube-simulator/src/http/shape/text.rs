@@ -44,7 +44,6 @@ fn pairs(labels: Option<&Map<String, Value>>) -> Vec<String> {
     labels.into_iter().flatten().map(|(name, value)| format!("{name}={}", text(value))).collect()
 }
 
-/// Formats a label selector, with its requirements sorted by key.
 pub(super) fn label_selector(selector: &Value) -> String {
     let mut requirements = pairs(selector["matchLabels"].as_object());
     requirements.extend(elements(&selector["matchExpressions"]).iter().map(|requirement| {
@@ -71,7 +70,6 @@ pub(super) fn containers(spec: &Value, field: &str) -> String {
         .join(",")
 }
 
-/// Abbreviates access modes of volumes.
 pub(super) fn access_modes(modes: &Value) -> String {
     let short = [
         ("ReadWriteOnce", "RWO"),

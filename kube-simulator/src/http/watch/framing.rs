@@ -1,5 +1,4 @@
-//! [`Framing`]: encodes the events of a watch as `{"type":"ADDED","object":{...}}`, one per line,
-//! or in another encoding.
+//! [`Framing`]: encodes the events of a watch.
 
 use bytes::BytesMut;
 use kube::core::Status;
@@ -9,11 +8,9 @@ use crate::api::status;
 use crate::http::shape::{INITIAL_EVENTS_END, Shape};
 use crate::storage::Object;
 
-/// Approximate size of a piece of a watch response's body, in bytes, unless each event is a
-/// separate piece.
+/// Approximate size of a piece of the response body, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// Encodes the events of one watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Framing {
     shape: Shape,
@@ -27,8 +24,7 @@ impl Framing {
         Self { shape, one_by_one }
     }
 
-    /// Returns whether the buffer has enough bytes for the next piece of the response body: one
-    /// event if each event is a separate piece, otherwise 64 KiB.
+    /// Returns whether the buffer has enough bytes for the next piece of the response body.
     pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
         buffer.len() >= if self.one_by_one { 1 } else { PIECE }
     }
@@ -38,14 +34,12 @@ impl Framing {
         self.append(buffer, &event);
     }
 
-    /// Appends an `ERROR` event. Its object is a whole `Status`, even if the client requested
-    /// tables or only metadata.
+    /// Appends an `ERROR` event. Its object is always a whole `Status`, never a table or only
+    /// metadata.
     pub(super) fn append_error(&self, buffer: &mut BytesMut, refusal: &Status) {
         self.append(buffer, &self.shape.encoding().event("ERROR", &status::encode(refusal)));
     }
 
-    /// Appends a bookmark, with the annotation `k8s.io/initial-events-end` if it ends the initial
-    /// events of a streaming list.
     pub(super) fn append_bookmark(
         &mut self,
         buffer: &mut BytesMut,

@@ -12,7 +12,6 @@ use crate::fault::PlacedInjection;
 use crate::http::request::{RecordedRequest, RequestFilter};
 use crate::kinds::ResourceKind;
 
-/// A registry of all open watch streams.
 #[derive(Debug)]
 pub(crate) struct WatchRegistry {
     open: Mutex<Open>,
@@ -27,14 +26,12 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// During a shutdown that ends all watches: the time at which newly opened streams end. `None`
-    /// at other times.
+    /// During a shutdown that ends all watches: the time at which newly opened streams end.
     end: Option<Instant>,
 }
 
-/// The settings of periodic bookmarks for all watches. An open watch reads them only when a
-/// bookmark is due. A change of the interval therefore does not affect the bookmark that is already
-/// scheduled.
+/// The settings of periodic bookmarks. A change of the interval does not affect a bookmark that is
+/// already scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
     /// The time between two bookmarks, unless they are delayed.
@@ -51,14 +48,12 @@ impl BookmarkRule {
     }
 }
 
-/// An open stream: its request, and the channel through which the stream receives commands.
 #[derive(Debug)]
 struct OpenWatch {
     request: Arc<RecordedRequest>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
-/// A command to an open stream.
 #[derive(Debug)]
 pub(super) enum Command {
     Inject(PlacedInjection),
@@ -109,13 +104,11 @@ impl WatchRegistry {
         (Registration { registry: self.clone(), id }, receiver)
     }
 
-    /// Counts the open streams whose requests match the filter.
     pub(crate) fn count(&self, filter: &RequestFilter) -> usize {
         self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
     }
 
-    /// Sends an injection (bytes, an error or an end from a test) to all streams whose requests
-    /// match the filter, and returns the number of these streams.
+    /// Sends an injection to all matching streams, and returns their number.
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
         let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));
@@ -123,9 +116,9 @@ impl WatchRegistry {
         matching.filter(|watch| watch.commands.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams for a shutdown, in the order of their opening. The first stream ends after
-    /// the duration `after`. The duration between the ends of two successive streams is `apart`.
-    /// Streams that are opened during the shutdown end too.
+    /// Ends all streams for a shutdown, in the order of their opening. The first ends after
+    /// `after`, and each following one `apart` later. Streams that are opened during the shutdown
+    /// end too.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -138,16 +131,12 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Resets this registry when the server restarts. An earlier [`end_all`](Self::end_all) no
-    /// longer ends newly opened streams, and the counts in [`terminated`](Self::terminated) are
-    /// zero again.
+    /// Clears the end time of a shutdown and the counts of ended slow watches, for a restart.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();
     }
 
-    /// Returns the number of streams that ended because clients read too slowly, by group and
-    /// resource.
     pub(crate) fn terminated(&self) -> BTreeMap<(String, String), u64> {
         self.terminated.lock().clone()
     }
@@ -164,12 +153,10 @@ impl WatchRegistry {
 }
 
 impl Registration {
-    /// Returns the current settings of periodic bookmarks, which tests can change.
     pub(super) fn bookmarks(&self) -> BookmarkRule {
         self.registry.bookmarks()
     }
 
-    /// Counts a stream that ended because its client read too slowly.
     pub(super) fn count_terminated(&self, kind: &ResourceKind) {
         let resource = (kind.group.clone(), kind.plural.clone());
         *self.registry.terminated.lock().entry(resource).or_default() += 1;

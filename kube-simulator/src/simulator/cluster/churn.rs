@@ -9,11 +9,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::{Cluster, PodRef, node, pod};
 use crate::simulator::Error;
 
-/// The interval at which the churn makes the changes that have become due.
 const TICK: Duration = Duration::from_millis(10);
 
-/// After a delay, the churn makes only as many missed changes as become due in this time, and never
-/// makes the others.
+/// After a delay, the churn makes up for the missed changes of at most this time, or for one change.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.
@@ -53,7 +51,7 @@ pub struct Churn {
     starting: VecDeque<(PodRef, Stage)>,
 }
 
-/// The next step of a new pod: its assignment to a node, or its start on that node.
+/// The next step of a new pod.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Node,
@@ -123,7 +121,6 @@ impl Churn {
         }
     }
 
-    /// Creates a pod that replaces a deleted pod.
     fn replace(&mut self) -> Result<Change, Error> {
         let Some(gone) = self.vacancies.pop_front() else {
             return Ok(Change::Missed);
@@ -134,7 +131,7 @@ impl Churn {
         Ok(Change::PodCreated)
     }
 
-    /// Performs the next step of the new pod that has waited longest for a step.
+    /// Performs the next step of the new pod that has waited longest.
     fn bring_up(&mut self) -> Result<Change, Error> {
         let Some((pod, stage)) = self.starting.pop_front() else {
             return Ok(Change::Missed);

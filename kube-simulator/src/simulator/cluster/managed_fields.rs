@@ -16,8 +16,6 @@ const KEYED: [(&str, &[&str]); 9] = [
     ("volumes", &["name"]),
 ];
 
-/// Returns an entry of `managedFields`: a manager, the time of its write, and the fields that it
-/// has set.
 pub(super) fn entry(manager: &str, subresource: Option<&str>, time: &str, fields: &Value) -> Value {
     let mut entry = json!({
         "manager": manager,

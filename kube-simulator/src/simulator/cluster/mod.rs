@@ -1,9 +1,7 @@
 //! [`Cluster`]: a realistic cluster of nodes, namespaces, workloads and pods.
 //!
-//! Examples, benchmarks and soak tests use such a cluster. Pods have the size (about 9 KB) and the
-//! shape of real pods, with sidecars, probes, owner references, conditions and `managedFields`. A
-//! seed determines all content. Timestamps come from the cluster's own clock, so that two runs give
-//! the same bytes.
+//! Pods have the size (about 9 KB) and the shape of real pods. Timestamps come from the cluster's
+//! own clock, so that two runs with the same seed give the same bytes.
 
 mod churn;
 mod managed_fields;
@@ -23,7 +21,7 @@ use names::Names;
 use node::Node;
 use workload::Workload;
 
-/// The initial time of the cluster's clock: 2026-06-01, 08:00 UTC, in seconds since the epoch.
+/// 2026-06-01, 08:00 UTC, in seconds since the epoch.
 const FIRST_SECOND: i64 = 1_780_300_800;
 
 /// The approximate number of pods per workload.
@@ -88,12 +86,10 @@ impl Draw {
         }
     }
 
-    /// Returns the time of the cluster's clock.
     fn now(&self) -> String {
         self.clock.to_string()
     }
 
-    /// Advances the cluster's clock.
     fn advance(&mut self, seconds: i64) {
         self.clock = self.clock.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(self.clock);
     }

@@ -51,7 +51,6 @@ const WORKLOADS: [&str; 24] = [
 /// The characters of names that the server generates.
 const CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Returns the name of the namespace with this index.
 pub(super) fn namespace(index: usize) -> String {
     numbered(NAMESPACES[index % NAMESPACES.len()], index / NAMESPACES.len())
 }
@@ -61,7 +60,7 @@ pub(super) fn suffix(random: &mut fastrand::Rng, length: usize) -> String {
     (0..length).filter_map(|_| random.choice(CHARACTERS)).map(|byte| char::from(*byte)).collect()
 }
 
-/// The workload names that are in use, each with its namespace.
+/// The workload names in use, with their namespaces.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     used: BTreeSet<(String, String)>,

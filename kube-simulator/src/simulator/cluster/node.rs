@@ -6,17 +6,16 @@ use super::Draw;
 
 const ZONES: [&str; 3] = ["eu-west-1a", "eu-west-1b", "eu-west-1c"];
 
-/// Machine types, each with its number of CPUs and its memory in GiB.
+/// The machine types: name, number of CPUs, and memory in GiB.
 const MACHINES: [(&str, u32, u32); 3] =
     [("m6i.2xlarge", 8, 32), ("m6i.4xlarge", 16, 64), ("r6i.2xlarge", 8, 64)];
 
-/// The properties of a node that determine the content of its Node object and of its pods.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) address: String,
     index: usize,
-    /// An index into the machine types.
+    /// An index into [`MACHINES`].
     machine: usize,
 }
 
@@ -31,8 +30,7 @@ impl Node {
         }
     }
 
-    /// Draws an address for a pod of this node. Each of the first 16,384 nodes has its own range.
-    /// Further nodes use these ranges again.
+    /// Draws a pod address. Each of the first 16,384 nodes has its own range.
     pub(super) fn draw_pod_address(&self, draw: &mut Draw) -> String {
         let range = self.index % 65_000;
         format!("100.{}.{}.{}", 64 + range / 256 % 64, range % 256, draw.random.u8(2..=250))
@@ -84,7 +82,6 @@ impl Node {
     }
 }
 
-/// Updates the heartbeat time of all conditions of a node.
 pub(super) fn heartbeat(node: &mut Value, now: &str) {
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {
         for condition in conditions {

@@ -15,8 +15,7 @@ pub(super) struct Pod {
 }
 
 impl Pod {
-    /// Creates a pending pod, with a random UID, from the template of the workload with the index
-    /// `workload`.
+    /// Creates a pending pod. `workload` is an index into the cluster's workloads.
     pub(super) fn new(template: Value, name: &str, workload: usize, draw: &mut Draw) -> Self {
         let mut object = template;
         object["metadata"]["name"] = name.into();
@@ -27,7 +26,7 @@ impl Pod {
         Self { object, workload }
     }
 
-    /// Schedules and starts the pod in one step, for the initial state of a cluster.
+    /// Schedules and starts the pod in one step.
     pub(super) fn run_on(&mut self, node: &Node, draw: &mut Draw) {
         schedule(&mut self.object, node, &draw.now());
         start(&mut self.object, node, draw);
@@ -40,13 +39,11 @@ impl Pod {
     }
 }
 
-/// Assigns a pod to a node, as the scheduler does.
 pub(super) fn schedule(pod: &mut Value, node: &Node, now: &str) {
     pod["spec"]["nodeName"] = node.name.as_str().into();
     pod["status"]["conditions"] = json!([condition("PodScheduled", true, now)]);
 }
 
-/// Starts a pod's containers, as the kubelet does.
 pub(super) fn start(pod: &mut Value, node: &Node, draw: &mut Draw) {
     let now = draw.now();
     let address = node.draw_pod_address(draw);
@@ -103,8 +100,6 @@ pub(super) fn status_fields() -> Value {
     }))
 }
 
-/// Returns the spec of a workload's pods, with an application container and a proxy sidecar. The
-/// memory of the application container is random.
 pub(super) fn spec(team: &str, name: &str, version: &str, draw: &mut Draw) -> Value {
     json!({
         "containers": [main_container(team, name, version, draw), proxy_container()],

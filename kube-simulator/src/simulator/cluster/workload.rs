@@ -14,7 +14,7 @@ const STATEFUL_INTERVAL: usize = 5;
 pub(super) struct Workload {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// The prefix of the names of the workload's pods.
+    /// The prefix of the pods' names.
     stem: String,
     uid: String,
     /// The hash in the name of a deployment's replica set; `None` for a stateful set.
@@ -22,10 +22,10 @@ pub(super) struct Workload {
     /// The UID of the pods' owner: the replica set, or the stateful set itself.
     owner_uid: String,
     created: String,
-    /// The common part of all pods of the workload.
+    /// The common part of all pods.
     template: Value,
-    /// The number of pods that [`new_pod`](Self::new_pod) has created, without replacements of
-    /// deleted pods. Also the ordinal of a stateful set's next new pod.
+    /// The number of pods that [`new_pod`](Self::new_pod) has created. Also the ordinal of a
+    /// stateful set's next new pod.
     pods: usize,
 }
 
@@ -56,8 +56,7 @@ impl Workload {
         workload
     }
 
-    /// Creates one more pod, pending and unscheduled. `index` is the index of the workload in the
-    /// cluster.
+    /// `index` is the index of the workload in the cluster.
     pub(super) fn new_pod(&mut self, index: usize, draw: &mut Draw) -> Pod {
         let ordinal = self.pods;
         self.pods += 1;
@@ -67,7 +66,7 @@ impl Workload {
         }
     }
 
-    /// Creates a pod that replaces `gone`. In a stateful set, the pod has the same name.
+    /// Creates a pod that replaces `gone`, with the same name in a stateful set.
     pub(super) fn replacement(&self, gone: &PodRef, draw: &mut Draw) -> Pod {
         match self.template_hash {
             Some(_) => self.pod_with_drawn_name(gone.workload, draw),
@@ -80,7 +79,6 @@ impl Workload {
         Pod::new(self.template.clone(), &name, index, draw)
     }
 
-    /// Returns the deployment and its replica set, or the stateful set.
     pub(super) fn objects(&self) -> Vec<Value> {
         if self.template_hash.is_none() {
             return vec![self.controller("StatefulSet", &self.name, &self.uid)];
@@ -118,8 +116,6 @@ impl Workload {
         })
     }
 
-    /// Returns the common part of the pods, with the `managedFields` of their controller and of the
-    /// kubelet.
     fn pod_template(&self, draw: &mut Draw) -> Value {
         let version = format!("{}.{}.{}", draw.random.u8(1..5), draw.random.u8(0..40), draw.random.u8(0..10));
         let owner_kind = if self.template_hash.is_some() { "ReplicaSet" } else { "StatefulSet" };

@@ -1,5 +1,4 @@
-//! Draws charts as SVG images: bar charts, and line charts whose horizontal axis is the number of
-//! objects.
+//! Draws bar charts and line charts as SVG images.
 
 use std::fmt::Write;
 
@@ -8,27 +7,25 @@ use crate::bench::table::three_digits;
 
 const WIDTH: f64 = 720.0;
 
-/// The height of a bar in a chart, including the distance to the next bar.
+/// The height of a bar, including the distance to the next bar.
 const ROW: f64 = 26.0;
 
 /// The width of the labels to the left of the bars.
 const LABELS: f64 = 280.0;
 
-/// The colors in charts for the clients with our informers.
+/// The colors of clients with our informers.
 const OURS: [&str; 6] = ["#1f6feb", "#54aeff", "#0a3069", "#0969da", "#80ccff", "#218bff"];
 
-/// The colors in charts for the clients without our informers, such as client-go.
+/// The colors of clients without our informers, such as client-go.
 const OTHERS: [&str; 5] = ["#bc4c00", "#fb8f44", "#762d0a", "#d4a72c", "#1a7f37"];
 
-/// Returns the color of each client in charts. A client whose name begins with `ours` has a color
-/// of [`OURS`], and all others have a color of [`OTHERS`].
 fn colors<'a>(clients: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
     let (mut ours, mut others) = (OURS.iter().cycle(), OTHERS.iter().cycle());
     let color = |client: &str| if client.starts_with("ours") { ours.next() } else { others.next() };
     clients.map(color).map(|color| color.map_or("black", |color| *color)).collect()
 }
 
-/// Returns a chart with one bar for each client.
+/// Returns an SVG image with one bar for each client.
 pub(crate) fn bars(title: &str, values: &[(&str, f64)]) -> String {
     let most = values.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     let colors = colors(values.iter().map(|(client, _)| *client));
@@ -43,9 +40,8 @@ pub(crate) fn bars(title: &str, values: &[(&str, f64)]) -> String {
     image(title, 48.0 + values.len() as f64 * ROW, &body)
 }
 
-/// Returns a line chart with one line for each client. The horizontal axis shows the numbers of
-/// objects in [`SIZES`]. A value of `None` was not measured, and the line omits it. Both axes are
-/// logarithmic.
+/// Returns an SVG image with one line for each client, and one value for each number in [`SIZES`].
+/// A line omits values of `None`.
 pub(crate) fn lines(title: &str, series: &[(&str, Vec<Option<f64>>)]) -> String {
     let values = || series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
     let lowest = values().fold(f64::MAX, f64::min).log10().floor();
@@ -86,8 +82,7 @@ fn rectangle(body: &mut String, [x, y, width, height]: [f64; 4], color: &str) {
     writeln!(body, r#"<rect {place} fill="{color}"/>"#).ok();
 }
 
-/// Returns an SVG image. It has a white background, because its black text would be unreadable on a page with a dark
-/// background.
+/// Returns an SVG image with a white background, because black text is unreadable on dark pages.
 fn image(title: &str, height: f64, body: &str) -> String {
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">

@@ -1,4 +1,5 @@
-//! [`Client`]: a running client program, with the lines that it prints. `xtask/wire/protocol.rs` describes them.
+//! [`Client`]: a running client program. `xtask/wire/protocol.rs` describes the lines that it
+//! prints.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -13,8 +14,7 @@ use crate::signals::Signals;
 /// The maximum time for one step of a client. The slowest client takes minutes to receive a million objects.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// A wait for a client checks at this interval whether the user has stopped this program, for
-/// example with Ctrl-C.
+/// Interval of checks for an interrupt, such as Ctrl-C, during a wait for a client.
 const CHECK: Duration = Duration::from_millis(200);
 
 /// A running client process. Dropping it ends the process.
@@ -25,7 +25,7 @@ pub(crate) struct Client {
     lines: Receiver<Line>,
 }
 
-/// A line that the client printed, and the time of its arrival.
+/// A printed line and the time of its arrival.
 #[derive(Debug)]
 struct Line {
     text: String,
@@ -54,13 +54,12 @@ impl Client {
         self.child.id()
     }
 
-    /// Sends a line to the standard input of the client.
     pub(crate) fn send_line(&mut self, line: &str) -> anyhow::Result<()> {
         writeln!(self.input, "{line}").context("the client has ended; see its message above")
     }
 
-    /// Waits for the next line that the client prints, and fails if it does not begin with `word`. Returns the time of
-    /// the line and the number after the word; 0 if there is no number.
+    /// Waits for the client's next line, which must begin with `word`. Returns the time of the line
+    /// and the number after the word, or 0.
     pub(crate) fn expect(&self, word: &str, signals: &Signals) -> anyhow::Result<(Instant, usize)> {
         let start = Instant::now();
         loop {

@@ -14,7 +14,7 @@ pub(crate) struct Fabric8 {
     class_path: String,
 }
 
-/// Builds the client program with fabric8. Returns `None` if Maven or a JDK is not installed.
+/// Returns `None` if Maven or a JDK is not installed.
 pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Fabric8>> {
     if !is_installed("mvn") || !is_installed("javac") {
         return Ok(None);

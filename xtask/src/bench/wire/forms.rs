@@ -1,5 +1,4 @@
-//! The measured clients: one line in [`FORMS`] for each measured combination of a program, a form
-//! in which it stores objects, and an encoding.
+//! The measured clients: one line in [`FORMS`] for each.
 
 /// The encoding of the responses of an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +8,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// Returns the extension of the files that contain recorded responses in this encoding.
+    /// Returns the file extension of recorded responses in this encoding.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -25,8 +24,8 @@ impl Encoding {
     }
 }
 
-/// A client program. There is one for each measured library. `OursWithSystemAllocator` is the same
-/// program as `Ours`, except that it uses the system's memory allocator instead of mimalloc.
+/// A client program, one for each library. `OursWithSystemAllocator` is `Ours` without the
+/// allocator mimalloc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Ours,
@@ -43,18 +42,15 @@ impl Program {
     }
 }
 
-/// A measured client: a program, the form in which it stores objects, such as decoded or
-/// compressed, and the encoding of the responses. Each client is a row of the tables.
+/// A measured client, which is a row of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The name in tables, and for `--only`.
     pub(crate) name: &'static str,
     pub(crate) program: Program,
-    /// The second argument of the client program. It selects how the program stores objects (such
-    /// as `compressed`) or, for client-go, in which encoding the program requests objects. The
-    /// program with fabric8 ignores this argument.
+    /// The argument FORM of the program. It selects how the program stores objects or, for
+    /// client-go, the encoding that the program requests.
     pub(crate) argument: &'static str,
-    /// The encoding of the server's responses.
     pub(crate) encoding: Encoding,
     /// Whether the client supports several handlers.
     pub(crate) has_handlers: bool,
@@ -62,7 +58,6 @@ pub(crate) struct Form {
     pub(crate) is_list: bool,
 }
 
-/// The fabric8 client's name, for tables and for `--only`.
 pub(crate) const FABRIC8: &str = "fabric8, JSON";
 
 const fn form(name: &'static str, program: Program, argument: &'static str, encoding: Encoding) -> Form {
@@ -71,8 +66,7 @@ const fn form(name: &'static str, program: Program, argument: &'static str, enco
     Form { name, program, argument, encoding, has_handlers, is_list }
 }
 
-/// All measured clients: our informers, at least once for each form in which they store objects,
-/// and the other libraries. A new form of ours needs a line here and in `xtask/wire/informer.rs`.
+/// All measured clients. A new form of ours also needs a line in `xtask/wire/informer.rs`.
 #[rustfmt::skip]
 pub(crate) const FORMS: &[Form] = &[
     form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),

@@ -1,8 +1,6 @@
-//! `cargo xtask bench wire`: replays recorded responses of a real API server to our informers, client-go, kube-rs and
-//! fabric8, and compares CPU time, memory, speed and latency.
-//!
-//! All clients with the same encoding receive the same recording. Each measurement has a new
-//! process, and the clients take turns in each round.
+//! `cargo xtask bench wire`: replays recorded responses of a real API server to our informers,
+//! client-go, kube-rs and fabric8, and compares CPU time, memory, speed and latency. All clients
+//! with the same encoding receive the same recording.
 
 mod chart;
 mod client;
@@ -69,7 +67,6 @@ pub(crate) struct Args {
     part: Vec<Part>,
 }
 
-/// The programs, recordings and clients that all rounds use.
 struct Bench<'a> {
     programs: Programs,
     json: Replayed,
@@ -79,14 +76,14 @@ struct Bench<'a> {
     signals: &'a Signals,
 }
 
-/// A recording, with the positions of identifiers, such as UIDs, in its encoded objects.
+/// A recording, and the positions of identifiers in its objects.
 struct Replayed {
     recording: Arc<Recording>,
     places: Arc<Places>,
 }
 
-/// Measures the selected clients and prints tables. Without `--only` and `--quick`, also writes the
-/// tables to docs/benchmarks.md.
+/// Measures clients and prints tables. Without `--only` and `--quick`, also updates
+/// docs/benchmarks.md.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if cfg!(debug_assertions) {
         return run_optimized(signals);
@@ -117,8 +114,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs this command again in release mode: the replaying server shares the cores with the clients, so it
-/// must need little CPU time.
+/// Runs this command again in release mode, because the replaying server takes CPU time from the
+/// clients.
 fn run_optimized(signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = workspace::cargo();
     command
@@ -148,8 +145,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Makes the measurement `part`, such as the latency, with all clients. Repeats it `rounds`
-    /// times, after a warm-up whose results are not used.
+    /// Measures `part` with all clients `rounds` times, after a warm-up whose results are not used.
     fn rounds(&self, part: Part, rounds: u8) -> anyhow::Result<Results> {
         let mut results = Results::default();
         // Round 0 is the warm-up, which reads the programs and the recorded responses into memory.
@@ -214,10 +210,8 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// Returns the inputs for a measurement of one client, without starting it. `form` describes
-    /// the client: its program, how it stores objects, and its encoding. `handlers` is the number
-    /// of its event handlers. `objects` is the number of objects; `None` means all recorded
-    /// objects.
+    /// Returns the inputs for measuring a client, without starting it. `objects` is `None` for all
+    /// recorded objects.
     fn run(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
         let replayed = match form.encoding {
             Encoding::Json => &self.json,

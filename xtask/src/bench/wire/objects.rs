@@ -1,8 +1,8 @@
-//! [`Objects`]: any number of different objects, made from a recording that can have fewer objects.
+//! [`Objects`]: any number of objects, made from a recording that can have fewer objects.
 //!
-//! After the recorded objects come clones of them. In a clone, the identifiers (name suffixes,
-//! UIDs, addresses and container IDs) are replaced by others of the same length. So no storage form
-//! benefits from equal objects.
+//! If necessary, recorded objects are cloned. A clone has other identifiers of the same length, so
+//! that no client uses less memory because objects are equal. An identifier is a generated text in
+//! a pod, such as its UID. A frame is the encoded watch event of an object.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,26 +14,21 @@ use serde_json::Value;
 use super::forms::Encoding;
 use super::recording::Recording;
 
-/// The positions of the identifiers in each recorded object, in one encoding. Identifiers are
-/// generated texts, such as UIDs, IP addresses and the suffixes of names. Clones of an object have
-/// other texts at these positions.
+/// The positions of identifiers in each recorded object, in one encoding.
 #[derive(Debug)]
 pub(crate) struct Places(Vec<Vec<Place>>);
 
-/// The position of an identifier, such as the UID, in the encoded watch event of an object.
+/// The position of an identifier in the frame of an object.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
-    /// The index of the identifier in the list that [`identifiers`] returns. In a clone of the
-    /// object, all places with the same index get the same new text.
+    /// The index in the result of [`identifiers`]. All places of an object with the same index have
+    /// the same text, also in a clone.
     identifier: usize,
-    /// The byte range of the identifier in the encoded watch event.
     bytes: Range<usize>,
 }
 
 impl Places {
-    /// Finds the positions of the identifiers, such as UIDs, in each encoded object of `recording`.
-    /// The texts of the identifiers come from `json`, a recording of the same objects as JSON in
-    /// the same order.
+    /// Finds the identifiers in `recording`. `json` must have the same objects in the same order.
     pub(crate) fn find(json: &Recording, recording: &Recording) -> anyhow::Result<Self> {
         let places = (0..recording.objects()).map(|index| {
             let event: Value = serde_json::from_slice(json.initial.get(index))?;
@@ -43,7 +38,7 @@ impl Places {
     }
 }
 
-/// Returns the identifiers of a pod, such as its UID.
+/// Returns the identifiers in a pod.
 fn identifiers(pod: &Value) -> Vec<&str> {
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     // The hyphen makes other matches of the short suffix of a name improbable.
@@ -78,8 +73,7 @@ fn places(identifiers: &[&str], frame: &[u8]) -> Vec<Place> {
         .collect()
 }
 
-/// The objects and events that the benchmark's server, which replays recorded responses, sends to a
-/// client.
+/// The objects and events that the replaying server sends to a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Objects {
     recording: Arc<Recording>,
@@ -88,13 +82,11 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Returns all recorded objects.
     pub(crate) fn recorded(recording: Arc<Recording>) -> Self {
         Self { count: recording.objects(), recording, places: None }
     }
 
-    /// Returns `count` objects: the first recorded objects or, if `count` is larger than the
-    /// recording, all recorded objects and clones of them.
+    /// Returns `count` objects: recorded ones and, if these are too few, clones of them.
     pub(crate) fn with_clones(recording: Arc<Recording>, places: Arc<Places>, count: usize) -> Self {
         Self { recording, places: Some(places), count }
     }
@@ -119,8 +111,8 @@ impl Objects {
         self.recording.bookmark()
     }
 
-    /// Returns the recorded body of the response to a list request. That list contains all recorded
-    /// objects, so this function fails if `self` has more or fewer objects.
+    /// Returns the recorded response to a list request. Fails unless `self` has exactly the
+    /// recorded objects.
     pub(crate) fn list(&self) -> anyhow::Result<&[u8]> {
         if self.count != self.recording.objects() {
             bail!(
@@ -133,8 +125,7 @@ impl Objects {
         Ok(&self.recording.list)
     }
 
-    /// Appends to `block` the frame of the object `index`: a recorded object or, after the last
-    /// recorded one, a clone.
+    /// Appends the frame of the object `index`, which can be a clone, to `block`.
     pub(crate) fn append(&self, index: usize, block: &mut Vec<u8>) {
         let recorded = self.recording.objects();
         let start = block.len();
@@ -149,9 +140,8 @@ impl Objects {
     }
 }
 
-/// Replaces `text`, an identifier such as a UID, by a pseudorandom one of the same form. The result
-/// depends only on `text`, on the number `clone` of the object's copy, and on `identifier`, the
-/// index of the identifier in the object.
+/// Replaces an identifier by a pseudorandom one of the same form. The result depends only on the
+/// arguments.
 fn change(text: &mut [u8], clone: usize, identifier: usize) {
     // Digits stay digits, and the letters `a` to `f` stay in this range, so that a hexadecimal
     // number stays hexadecimal.
@@ -169,7 +159,7 @@ fn change(text: &mut [u8], clone: usize, identifier: usize) {
     }
 }
 
-/// Returns a pseudorandom byte, made from `number` by the last step of the generator `SplitMix64`.
+/// Makes a byte from `number` with the last step of the generator `SplitMix64`.
 fn pseudorandom_byte(number: u64) -> u8 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

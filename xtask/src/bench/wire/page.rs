@@ -1,5 +1,4 @@
-//! Writes tables and charts to docs/benchmarks.md. Each measurement has two markers there. A run
-//! changes only the text between the markers of the measurements that it made.
+//! Writes tables and charts to docs/benchmarks.md, between the two markers of each measurement.
 
 use std::path::Path;
 
@@ -9,13 +8,10 @@ use super::chart;
 use super::parts::{Chart, Part};
 use super::results::Results;
 
-/// The page with the results of this benchmark. The folder [`CHARTS`] beside it has the charts of
-/// the page.
 const PAGE: &str = "docs/benchmarks.md";
 const CHARTS: &str = "docs/benchmarks";
 
-/// Writes the table of the measurement `part`, such as the latency, to [`PAGE`], and its charts to
-/// the folder [`CHARTS`]. `measured` describes machine, versions and date.
+/// Writes the table and the charts of `part`. `measured` describes machine, versions and date.
 pub(crate) fn write(
     root: &Path,
     part: Part,
@@ -57,8 +53,8 @@ fn draw(chart: &Chart, results: &Results, clients: &[&str]) -> String {
     }
 }
 
-/// Returns `page` with `content` as the text between the two comments that mark the measurement
-/// `name`. Fails if `page` lacks these comments.
+/// Returns `page` with `content` between the markers of the measurement `name`. Fails without
+/// markers.
 fn replace(page: &str, name: &str, content: &str) -> anyhow::Result<String> {
     let (begin, end) = (format!("<!-- begin: wire, {name} -->\n"), format!("<!-- end: wire, {name} -->"));
     let places = page.find(&begin).map(|at| at + begin.len()).zip(page.find(&end));

@@ -1,5 +1,4 @@
-//! Builds the client programs that the benchmark measures, and returns the commands that start
-//! them.
+//! Builds the client programs.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,13 +16,13 @@ use crate::{client_go, process, workspace};
 pub(crate) struct Programs {
     /// The programs of `xtask/wire`, by the name of their target.
     ours: HashMap<String, PathBuf>,
-    /// The path of the client with client-go; `None` if Go is not installed.
+    /// `None` if Go is not installed.
     client_go: Option<PathBuf>,
-    /// The client with fabric8; `None` if Maven or a JDK is not installed.
+    /// `None` if Maven or a JDK is not installed.
     fabric8: Option<Fabric8>,
 }
 
-/// The fields that this module reads of a JSON message of `cargo build`.
+/// The used fields of a JSON message of `cargo build`.
 #[derive(Deserialize)]
 struct Message {
     target: Option<Target>,
@@ -36,8 +35,7 @@ struct Target {
 }
 
 impl Programs {
-    /// Builds all client programs in release mode, as their users do. Leaves out client-go or
-    /// fabric8 if the tools that build them are not installed.
+    /// Builds all client programs in release mode, except those whose tools are not installed.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Self> {
         let output = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
         let mut command = workspace::cargo();
@@ -62,12 +60,12 @@ impl Programs {
         Ok(Self { ours: messages.lines().filter_map(executable).collect(), client_go, fabric8 })
     }
 
-    /// Returns the path of the program that records the responses of an API server.
+    /// Returns the program that records the responses of an API server.
     pub(crate) fn recorder(&self) -> &Path {
         self.ours.get("wire-record").map_or(Path::new("wire-record"), PathBuf::as_path)
     }
 
-    /// Returns the command that starts a client program; `None` if the program is not built.
+    /// Returns `None` if the program is not built.
     pub(crate) fn command(&self, program: Program) -> Option<Command> {
         let path = match program {
             Program::Ours => self.ours.get("wire-ours"),

@@ -1,5 +1,5 @@
-//! Records the responses that the benchmark replays: starts a real API server, and runs the
-//! recorder (`xtask/wire/record.rs`) against it.
+//! Records the responses to replay: runs the recorder (`xtask/wire/record.rs`) against a real API
+//! server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -11,10 +11,10 @@ use super::programs::Programs;
 use crate::signals::Signals;
 use crate::{apiserver, controlplane, workspace};
 
-/// The file that describes a recording. The recorder writes it at the end.
+/// The file that the recorder writes at the end of a complete recording.
 const DESCRIPTION: &str = "recording.json";
 
-/// The content of [`DESCRIPTION`], which the recorder writes at the end of a complete recording.
+/// The content of [`DESCRIPTION`].
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Description {
     pub(crate) objects: usize,
@@ -22,9 +22,8 @@ pub(crate) struct Description {
     pub(crate) server: String,
 }
 
-/// Returns the folder with the recorded API server responses for `objects` pods, and the
-/// [`Description`] in it. If there are no such responses, or if `again` is `true`, records them
-/// first.
+/// Returns the folder with a recording of `objects` pods. Records first if there is no recording or
+/// if `again` is set.
 pub(crate) fn ensure(
     objects: usize,
     again: bool,

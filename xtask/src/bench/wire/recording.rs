@@ -1,5 +1,4 @@
-//! [`Recording`]: the recorded responses in one encoding. Those of watches are divided into frames,
-//! one for each watch event.
+//! [`Recording`]: the recorded responses in one encoding.
 
 use std::path::Path;
 
@@ -8,8 +7,7 @@ use serde::Deserialize;
 
 use super::forms::Encoding;
 
-/// The response body of a watch, and the offset at which each of its frames ends. A frame is an
-/// encoded watch event.
+/// The response body of a watch, divided into frames. A frame is an encoded watch event.
 #[derive(Debug)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,
@@ -33,7 +31,7 @@ impl Frames {
         self.ends.len()
     }
 
-    /// Returns one frame, including the length before it (protobuf) or the line break after it (JSON).
+    /// Returns a frame with its length prefix (protobuf) or line break (JSON).
     pub(crate) fn get(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[index]]
@@ -44,8 +42,8 @@ fn lines(bytes: &[u8]) -> Vec<usize> {
     bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect()
 }
 
-/// Returns the offsets at which the complete frames in `bytes` end. Each frame begins with the length of its
-/// content, in four bytes.
+/// Returns the ends of the complete frames. A frame begins with the length of its content, in four
+/// bytes.
 fn length_prefixed(bytes: &[u8]) -> Vec<usize> {
     let (mut ends, mut end) = (Vec::new(), 0);
     while let Some((length, content)) = bytes[end..].split_first_chunk::<4>() {
@@ -96,7 +94,7 @@ impl Recording {
     }
 }
 
-/// The fields of a watch event in JSON that this module reads.
+/// The used fields of a watch event in JSON.
 #[derive(Deserialize)]
 struct Event {
     object: Object,
@@ -113,8 +111,7 @@ struct Metadata {
     resource_version: String,
 }
 
-/// Returns the resource version of each recorded event. The recordings in JSON and in protobuf have
-/// the same events in the same order.
+/// Returns the resource version of each event, which is the same in both encodings.
 pub(crate) fn versions(json: &Recording) -> anyhow::Result<Vec<u64>> {
     let version = |index| {
         let event: Event = serde_json::from_slice(json.events.get(index))?;

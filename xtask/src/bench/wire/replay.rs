@@ -1,7 +1,5 @@
-//! [`Server`]: replays a recording over HTTP/1.1 without TLS.
-//!
-//! It is not a full API server: it has only pods, and ignores selectors and resource versions in
-//! requests. It sends events only when [`Server::send`] is called. A watch can use a WebSocket.
+//! [`Server`]: replays a recording over HTTP/1.1 without TLS. It has only pods, and ignores
+//! selectors and resource versions in requests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,13 +15,13 @@ use super::forms::Encoding;
 use super::objects::Objects;
 use super::web_socket;
 
-/// At full speed, buffered events are written as soon as they have this size in bytes. It is
-/// smaller than the kernel's buffer for a connection.
+/// At full speed, events are written in blocks of about this size in bytes, which is smaller than
+/// the kernel's buffer for a connection.
 const BLOCK: usize = 64 * 1024;
 
 const PODS: &str = "/api/v1/pods";
 
-/// The indexes of the recorded events to send in the client's watch, and the rate.
+/// Recorded events to send in the client's watch, by index.
 #[derive(Debug)]
 struct Batch {
     events: Range<usize>,
@@ -40,7 +38,6 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server of these objects on a free port of 127.0.0.1.
     pub(crate) fn start(objects: Objects) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
         let port = listener.local_addr()?.port();
@@ -61,17 +58,16 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Starts to send the recorded events with the indexes `events` in the client's watch. `rate`
-    /// is in events per second; `None` means full speed.
+    /// Starts to send recorded events in the client's watch. `rate` is in events per second;
+    /// `None` means full speed.
     pub(crate) fn send(&self, events: Range<usize>, rate: Option<u32>) -> anyhow::Result<()> {
         self.batches
             .send(Batch { events, rate })
             .context("cannot send events, because the replaying server has panicked; see its message above")
     }
 
-    /// Waits until the server has sent the events of the preceding [`send`](Self::send), and
-    /// returns the time of each event in nanoseconds. The `rate` of that `send` must not be `None`,
-    /// because the server reports no times at full speed. Fails after ten minutes.
+    /// Waits until the events of the preceding [`send`](Self::send), which must have had a rate,
+    /// are sent. Returns their times in nanoseconds. Fails after ten minutes.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))
@@ -79,7 +75,7 @@ impl Server {
     }
 }
 
-/// The state of the replaying server that all its connections share.
+/// The state that all connections of the replaying server share.
 #[derive(Debug)]
 struct Replay {
     objects: Objects,
@@ -159,9 +155,8 @@ impl Replay {
         watch.write()
     }
 
-    /// Sends each event with a write of its own, when it is due. Returns the time of each event. If a write blocks, the
-    /// next events are late. For a late event, the returned time is the time at which the event was due, so that the
-    /// measured latency includes the delay.
+    /// Sends each event when it is due, and returns the times. For a late event, this is the time
+    /// at which it was due, so that the latency includes the delay.
     fn send_at_rate(
         &self,
         watch: &mut Watch<'_>,
@@ -193,8 +188,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Adds one frame of a recording to the bytes to write. `append` appends the frame to these
-    /// bytes.
+    /// Buffers one frame. `append` must append the frame to its argument.
     fn add(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         let start = self.block.len();
         append(&mut self.block);
@@ -221,8 +215,8 @@ struct Request {
     path: String,
     query: String,
     accept: String,
-    /// The `Sec-WebSocket-Key` of a request that starts a WebSocket; `None` for other requests.
-    /// fabric8 watches over a WebSocket.
+    /// The header `Sec-WebSocket-Key` of a request that starts a WebSocket, as fabric8 does for a
+    /// watch.
     web_socket_key: Option<String>,
 }
 

@@ -1,5 +1,4 @@
-//! [`Results`]: the values that were measured for each client, and the table that shows their
-//! medians.
+//! [`Results`]: the measured values of each client, and their table.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +7,8 @@ use super::runs::Figures;
 use crate::bench::figures::median;
 use crate::bench::table::three_digits;
 
-/// The measured values, by the name of the client and the name of the value, such as `sync.cpu`.
-/// There are several numbers for each, because measurements are repeated.
+/// The values of all rounds, by the name of the client and the name of the value, such as
+/// `sync.cpu`.
 #[derive(Debug, Default)]
 pub(crate) struct Results(BTreeMap<&'static str, BTreeMap<String, Vec<f64>>>);
 
@@ -21,15 +20,13 @@ impl Results {
         }
     }
 
-    /// Returns the median of the values with this name, such as `sync.cpu`, that were measured for
-    /// a client. The result is in `unit`. Returns `None` if there are no such values.
+    /// Returns the median in `unit`; `None` if the client has no value with this name.
     pub(crate) fn median(&self, client: &str, name: &str, unit: Unit) -> Option<f64> {
         let values = self.0.get(client)?.get(name)?;
         Some(median(values.iter().copied()) * unit.factor)
     }
 
-    /// Returns a Markdown table with the medians of the measurement `part`, such as the latency,
-    /// and a row for each client. Clients and columns without values are left out.
+    /// Returns a Markdown table of medians. Clients and columns without values are left out.
     pub(crate) fn table(&self, part: Part, clients: &[&str]) -> String {
         let has_figures = |column: &&Column| {
             clients.iter().any(|client| self.median(client, column.figure, column.unit).is_some())
@@ -48,7 +45,6 @@ impl Results {
         lines.join("\n")
     }
 
-    /// Formats all measured values as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::json!(self.0)
     }

@@ -1,5 +1,4 @@
-//! The measurements of one client process: the initial sync, then events at full speed or at fixed
-//! rates.
+//! The measurements of one client process: its initial sync, then its events.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,22 +13,19 @@ use super::replay::Server;
 use super::usage::{Usage, reset_peak, warm_memory};
 use crate::signals::Signals;
 
-/// The pause after the initial sync, and after events. In this time, the client frees memory and
-/// collects garbage.
+/// The pause after the sync and after events, in which the client frees memory.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The rates at which latency is measured, in events per second, in their order. The second number
-/// is a divisor: a rate ends when the number of sent events is the number of all events divided by
-/// the divisor. So the first rate is for a fifth of the events, and the second rate is for the
-/// rest.
+/// Pairs of an event rate per second and a divisor. A rate ends when the number of sent events is
+/// the number of all events, divided by the divisor.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
 
-/// The values that a run measured, each with its name, such as `sync.cpu`.
+/// Measured values with their names, such as `sync.cpu`.
 pub(crate) type Figures = Vec<(String, f64)>;
 
-/// The inputs of a run, which starts a server and a client process, and measures the client.
+/// The inputs of a run, which starts a server and a client, and measures the client.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) form: &'a Form,
@@ -37,9 +33,9 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The resource version of the first event of the last pass. The recorded events come in
-    /// passes, and each pass updates every object once. An object with this version or a later one
-    /// is in its last state.
+    /// The events consist of passes, each of which updates every object once. This is the resource
+    /// version of the first event of the last pass. An object with this version or a later one is
+    /// in its last state.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],
@@ -55,8 +51,7 @@ struct Synced {
 }
 
 impl Run<'_> {
-    /// Measures the client's time, CPU time and memory: first in the initial sync, then while a
-    /// [`Server`] replays all recorded events at full speed.
+    /// Measures the initial sync, then all recorded events at full speed.
     pub(crate) fn throughput(&self, command: Command) -> anyhow::Result<Figures> {
         let Synced { server, client, mut figures } = self.sync(command, &[])?;
         reset_peak(client.id())?;
@@ -75,8 +70,8 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Measures only the client's initial sync, and sends no events. Returns the measured values,
-    /// with `prefix` and a dot before each name, and the peak memory in bytes.
+    /// Measures only the initial sync. Returns the values, with `prefix` before each name, and the
+    /// peak memory in bytes.
     pub(crate) fn sync_only(&self, command: Command, prefix: &str) -> anyhow::Result<(Figures, f64)> {
         let figures = self.sync(command, &[])?.figures;
         let peak = figures.iter().find(|(name, _)| name == SYNC_PEAK).map_or(0.0, |(_, peak)| *peak);

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-/// The CPU time and the memory of a process at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
-    /// The CPU time since the start of the process, of all threads.
+    /// The CPU time of all threads since the start of the process.
     pub(crate) cpu: Duration,
     /// The resident memory, in bytes.
     pub(crate) resident: f64,
-    /// The maximum of the resident memory since the start of the process or the last
-    /// [`reset_peak`], in bytes.
+    /// The maximum of `resident` since the start or the last [`reset_peak`], in bytes.
     pub(crate) peak: f64,
 }
 
@@ -29,7 +27,7 @@ impl Usage {
     }
 }
 
-/// Resets the recorded peak of the resident memory of a process to its current size.
+/// Resets the peak memory of a process to its current size.
 pub(crate) fn reset_peak(process: u32) -> anyhow::Result<()> {
     // The value 5 has this meaning: proc_pid_clear_refs(5).
     std::fs::write(path(process, "clear_refs"), "5").context("cannot reset the peak memory of a client")
@@ -44,9 +42,8 @@ pub(crate) fn available_memory() -> anyhow::Result<f64> {
 
 /// Uses 2 GB of memory for a moment, so that the machine has this memory ready.
 ///
-/// The host of a virtual machine can take back memory that the machine does not use. When a process
-/// uses that memory later, the host must provide the memory again. This takes ten times as long as
-/// the kernel needs to clear memory that is ready, and the time counts as CPU time of the process.
+/// The host of a virtual machine can take back unused memory. Providing it again takes ten times as
+/// long as clearing memory that is ready, and counts as CPU time of the process that needs it.
 pub(crate) fn warm_memory() -> anyhow::Result<()> {
     // `dd` allocates a buffer of this size, and fills it. With hugetlb=1, glibc requests large pages for it.
     let mut dd = Command::new("dd");
@@ -67,7 +64,7 @@ fn read(process: u32, file: &str) -> anyhow::Result<String> {
         .with_context(|| format!("cannot read {}; this needs Linux, and the client must run", path.display()))
 }
 
-/// Returns the CPU time of ended and running threads from `/proc/PID/stat`, which counts it in units of 10 ms.
+/// Returns the CPU time of ended and running threads. `/proc/PID/stat` counts it in units of 10 ms.
 fn ticks(stat: &str) -> anyhow::Result<Duration> {
     // Field 2 is the program's name in parentheses, which can contain blanks. `fields` begins with field 3 of
     // proc_pid_stat(5).
@@ -76,8 +73,8 @@ fn ticks(stat: &str) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(10 * ticks.sum::<u64>()))
 }
 
-/// Returns the CPU time of the running threads only, which Linux counts in nanoseconds. As long as no thread has ended,
-/// it is more exact than [`ticks`].
+/// Returns the CPU time of running threads, which Linux counts in nanoseconds. While no thread has
+/// ended, it is more exact than [`ticks`].
 fn of_threads(process: u32) -> Duration {
     let threads = std::fs::read_dir(path(process, "task")).into_iter().flatten().flatten();
     let times = threads.filter_map(|thread| {

@@ -1,5 +1,5 @@
-//! The server's side of a WebSocket (RFC 6455), as far as a watch needs it: the response that accepts one, and the
-//! framing of text messages. It does not read messages of the client.
+//! The server's side of a WebSocket (RFC 6455) for a watch. It does not read messages of the
+//! client.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +8,8 @@ use sha1::{Digest, Sha1};
 /// The constant of RFC 6455 by which a server shows that it supports the WebSocket protocol.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Returns the head of the HTTP response that accepts a WebSocket. `key` is the header
-/// `Sec-WebSocket-Key` of the request.
+/// Returns the response that accepts a WebSocket. `key` is the request's header
+/// `Sec-WebSocket-Key`.
 pub(crate) fn accept(key: &str) -> String {
     let accepted = STANDARD.encode(Sha1::new().chain_update(key).chain_update(GUID).finalize());
     format!(
@@ -18,9 +18,7 @@ pub(crate) fn accept(key: &str) -> String {
     )
 }
 
-/// Inserts a WebSocket header at the position `start` of `block`. With this header, the bytes from
-/// `start` to the end of `block` are one text message. The message has only one frame, like the
-/// messages of an API server.
+/// Inserts a header at `start`, so that the following bytes are one text message in one frame.
 pub(crate) fn frame(block: &mut Vec<u8>, start: usize) {
     let header = header(block.len() - start);
     block.splice(start..start, header);

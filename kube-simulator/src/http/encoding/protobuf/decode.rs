@@ -10,8 +10,7 @@ use super::MAGIC;
 
 type Object = Map<String, Value>;
 
-/// Decodes an object, including its kind and version. Returns `None` for an unknown kind or
-/// malformed bytes.
+/// Decodes an object. Returns `None` for an unknown kind or malformed bytes.
 pub(crate) fn read(body: &[u8]) -> Option<Object> {
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     let mut envelope = Fields(body.strip_prefix(MAGIC)?);
@@ -134,7 +133,7 @@ fn value_of(value_type: Type, content: Content<'_>) -> Result<Value, Malformed> 
     })
 }
 
-/// Decodes a time, which consists of seconds and nanoseconds. An empty message becomes null.
+/// Decodes a time. An empty message becomes null.
 fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, Malformed> {
     if bytes.is_empty() {
         return Ok(Value::Null);

@@ -5,20 +5,16 @@ use kube_messages::{Field, Messages, Shape};
 /// The type of a field of a protobuf message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
-    /// The name of the type, as in [`Field::type_name`]: a message such as `core.v1.PodSpec`, or
-    /// the letter of a simple type, such as `y` for bytes. For a list or a map, the type of its
-    /// elements.
+    /// The name of the type, as in [`Field::type_name`]: a message such as `core.v1.PodSpec`, or a
+    /// letter such as `y` for bytes. For a list or a map, the type of its elements.
     pub(crate) name: &'static str,
-    /// Whether the value is a map.
     pub(crate) is_map: bool,
-    /// Whether the value is a list.
     pub(crate) is_list: bool,
 }
 
 #[cfg(feature = "cbor")]
 impl FieldType {
-    /// Returns the type of a field that contains a single message, not a list or a map of messages.
-    /// `name` is the name of the message type.
+    /// Returns the type of a field that contains a single message.
     pub(crate) fn message(name: &'static str) -> Self {
         Self { name, is_map: false, is_list: false }
     }
@@ -36,7 +32,7 @@ impl From<&Field> for FieldType {
     }
 }
 
-/// Returns the name of the protobuf message of a kind, or `None` if the kind has no message.
+/// Returns the name of the protobuf message of a kind.
 pub(crate) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> {
     Messages::all().of_kind(api_version, kind).map(|message| message.name)
 }

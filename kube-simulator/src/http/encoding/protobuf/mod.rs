@@ -1,9 +1,6 @@
-//! Objects in protobuf, the preferred encoding of Go programs for built-in kinds: kubectl, the
-//! components of Kubernetes, and controllers on controller-runtime.
+//! Objects in protobuf, the preferred encoding of Go programs for built-in kinds.
 //!
-//! There is no generated code; [`kube_messages`] describes the fields of each message. [`read`]
-//! converts a client's protobuf to the equivalent JSON, and [`document`] converts JSON to the bytes
-//! that a real server would send.
+//! There is no generated code; [`kube_messages`] describes the fields of each message.
 
 mod decode;
 mod encode;
@@ -16,7 +13,6 @@ pub(crate) use encode::{content, document, document_of, event, list, message};
 pub(crate) use messages::field_type;
 pub(crate) use messages::{FieldType, fields_of, message_of};
 
-/// The media type of protobuf bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// The prefix of protobuf bodies.

@@ -8,7 +8,6 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::Number;
 use serde_json::value::RawValue;
 
-/// A JSON value.
 #[derive(Debug, Default)]
 pub(super) enum Node<'j> {
     #[default]
@@ -84,7 +83,6 @@ impl<'j> Node<'j> {
         }
     }
 
-    /// Appends the value as JSON.
     pub(super) fn append_json(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::super::text::{number, text, text_or};
 use super::since;
 
-/// Returns the table cell of an event in a column; `None` if the column is unknown. `v1` and
-/// `events.k8s.io/v1` have different names for the same fields.
+/// Returns the table cell of an event. `v1` and `events.k8s.io/v1` have different names for the
+/// same fields.
 pub(super) fn of_event(column: &str, event: &Value, now: Timestamp) -> Option<Value> {
     let either = |name: &str, other: &str| event.get(name).or(event.get(other)).unwrap_or(&Value::Null);
     let series = &event["series"];

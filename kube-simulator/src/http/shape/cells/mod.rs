@@ -16,8 +16,7 @@ use super::path::{JsonPath, text_of};
 use super::text::{elements, number, text, text_or};
 use crate::kinds::Column;
 
-/// Returns the cell of a custom resource: the value at the column's path. If the path or the value
-/// is missing, the cell is null, or `<unknown>` in a column of dates.
+/// Returns the cell of a custom resource: the value at the column's path.
 pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, now: Timestamp) -> Value {
     let found = path.and_then(|path| path.find(object));
     match found {
@@ -28,9 +27,8 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell of a column that has no JSON path. In built-in kinds, no column has a path: the
-/// name of the column determines how its cells are computed from objects. Returns `None` if the
-/// column is unknown.
+/// Returns the cell of a column without a JSON path, as in built-in kinds; `None` if the column is
+/// unknown.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
@@ -64,8 +62,7 @@ pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> 
     })
 }
 
-/// Returns the time since a timestamp, as `kubectl get` prints it: `<invalid>` for a time two
-/// seconds or more in the future, and `<unknown>` without a timestamp.
+/// Returns the time since a timestamp, as `kubectl get` prints it.
 fn since(time: Option<&Value>, now: Timestamp) -> String {
     match time.and_then(Value::as_str).map(str::parse::<Timestamp>) {
         None => "<unknown>".to_owned(),
@@ -137,8 +134,8 @@ fn of_others(kind: &str, column: &str, object: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the used and the allowed amounts of a quota. `of_limits` selects the resources whose
-/// names begin with `limits.`; otherwise, all other resources are included.
+/// Returns the used and the allowed amounts of the resources whose names begin with `limits.`, or
+/// of all other resources.
 fn quota(status: &Value, of_limits: bool) -> String {
     let amounts = status["hard"].as_object().into_iter().flatten();
     let amounts = amounts.filter(|(name, _)| name.starts_with("limits.") == of_limits);

@@ -30,7 +30,6 @@ pub(super) fn of_service(column: &str, service: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the addresses of a load balancer.
 fn addresses(status: &Value) -> String {
     let ingress = elements(&status["loadBalancer"]["ingress"]).iter();
     let addresses = ingress.map(|given| text(given.get("ip").unwrap_or(&given["hostname"])));

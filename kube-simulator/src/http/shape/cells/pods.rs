@@ -26,8 +26,6 @@ pub(super) fn of_pod(column: &str, pod: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the displayed state of a pod: its deletion, the reason why a container does not run, the
-/// reason in the pod's status, or its phase.
 fn pod_status(pod: &Value) -> &str {
     if is_terminating(pod) {
         return "Terminating";

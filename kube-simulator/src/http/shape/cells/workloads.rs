@@ -40,8 +40,7 @@ pub(super) fn of_workload(kind: &str, column: &str, object: &Value) -> Option<Va
     })
 }
 
-/// Returns the owner that is the controller of an object, such as `deployment.apps/web`, or an
-/// empty string if the object has no controller.
+/// Returns the controller of an object, such as `deployment.apps/web`, or an empty string.
 fn controller(object: &Value) -> String {
     let owners = elements(&object["metadata"]["ownerReferences"]);
     let Some(owner) = owners.iter().find(|owner| owner["controller"] == true) else {
@@ -120,8 +119,7 @@ pub(super) fn of_autoscaler(column: &str, autoscaler: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the current and the wanted value of the first two metrics of an autoscaler, and the
-/// number of the other metrics, as `kubectl get` prints them.
+/// Returns the current and the wanted values of an autoscaler's metrics.
 fn targets(spec: &Value, status: &Value) -> String {
     let percent = |value: &Value, otherwise: &str| {
         value.as_i64().map_or_else(|| otherwise.to_owned(), |value| format!("{value}%"))
