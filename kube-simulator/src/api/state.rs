@@ -1,5 +1,4 @@
-//! [`Api`]: the served resources with their objects, and the state that all rules share: clock,
-//! random numbers and settings.
+//! [`Api`]: the served resources with their objects, and the state that all rules share.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,12 +18,12 @@ use crate::storage::{Backup, Retention, Revision, Table};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behavior {
     pub(crate) retention: Retention,
-    /// The time between two compactions of etcd; zero disables them.
+    /// The time between compactions; zero disables them.
     pub(crate) compaction_interval: Duration,
     pub(crate) first_revision: u64,
     pub(crate) seed: u64,
     pub(crate) start_date: SystemTime,
-    /// Whether the simulator does the work of the garbage collector and the namespace controller.
+    /// Whether the garbage collector and the namespace controller are simulated.
     pub(crate) controllers: bool,
     /// Whether a namespace must exist before objects can be created in it.
     pub(crate) namespaces_required: bool,
@@ -37,7 +36,6 @@ pub(crate) struct Api {
     pub(crate) catalogue: Catalogue,
     pub(crate) behavior: Behavior,
     pub(crate) revision: Revision,
-    /// The work in progress of the garbage collector.
     pub(crate) collecting: Collecting,
     pub(crate) clock: Clock,
     /// Cancelled when the simulator stops.
@@ -58,7 +56,7 @@ impl Api {
         }
     }
 
-    /// Serves a resource. A resource that is already served does not change.
+    /// Serves a resource unless it is already served.
     pub(crate) fn register(&self, kind: ResourceKind) {
         let (path, v1_kind) = (kind.collection_path(), autoscaling::v1_kind(&kind));
         self.catalogue.add(path.clone(), || {
@@ -71,7 +69,7 @@ impl Api {
         }
     }
 
-    /// Creates the table of a resource, which stores objects in the version of `kind`.
+    /// Creates a table that stores objects in the version of `kind`.
     pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
         Arc::new(Table::new(kind, self.behavior.retention, self.revision.clone()))
     }
@@ -84,7 +82,7 @@ impl Api {
         }
     }
 
-    /// Removes the history of past events of all resources. Open watches end cleanly.
+    /// Removes the history of all resources. Open watches end cleanly.
     pub(crate) fn clear_history(&self) {
         for table in self.catalogue.tables() {
             table.reset(None);
@@ -92,11 +90,19 @@ impl Api {
     }
 
     pub(crate) fn backup(&self) -> Backup {
-        Backup::of(&self.catalogue.tables(), &self.revision)
+        loop {
+            let tables = self.catalogue.tables();
+            let backup = Backup::of(&tables, &self.revision);
+            let is_copied = |table: &Arc<Table>| tables.iter().any(|copied| Arc::ptr_eq(copied, table));
+            // The copy lacks a resource that was added meanwhile, even if the resource has writes up
+            // to the backup's revision.
+            if self.catalogue.tables().iter().all(is_copied) {
+                return backup;
+            }
+        }
     }
 
-    /// Replaces all objects with the objects of a backup, and sets the newest resource version to
-    /// `revision`.
+    /// Replaces all objects, and sets the newest resource version to `revision`.
     pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
         self.revision.reset(revision);
         controllers::restore_definitions(self, backup);
@@ -110,13 +116,11 @@ impl Api {
         in_seconds(self.clock.now())
     }
 
-    /// Draws the values that the server generates for a new object.
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
-    /// Returns a random generator whose values do not depend on later draws from the simulator's
-    /// generator.
+    /// Returns a new generator, which is independent of later draws from the simulator's generator.
     pub(crate) fn fork_random(&self) -> fastrand::Rng {
         self.random.lock().fork()
     }
@@ -125,5 +129,47 @@ impl Api {
     /// end all at once.
     pub(crate) fn draw_watch_timeout(&self) -> Duration {
         Duration::from_secs(self.random.lock().u64(1800..3600))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Tests of backups.
+
+    use super::*;
+
+    #[test]
+    fn backup_contains_a_resource_added_during_the_copy() {
+        let api = Api::new(Behavior {
+            retention: Retention::Fresh,
+            compaction_interval: Duration::ZERO,
+            first_revision: 1,
+            seed: 0,
+            start_date: SystemTime::UNIX_EPOCH,
+            controllers: true,
+            namespaces_required: false,
+            graceful_pods: false,
+        });
+        let old = ResourceKind::namespaced("example.com", "v1", "Old", "olds");
+        let new = ResourceKind::namespaced("example.com", "v1", "New", "news");
+        api.register(old.clone());
+        let table = api.catalogue.at(&old.collection_path()).expect("the resource is served").table.clone();
+        let references = Arc::strong_count(&table);
+        let backup = std::thread::scope(|scope| {
+            let thread = table.write(|_| {
+                let thread = scope.spawn(|| api.backup());
+                // The copy has begun when the other thread has a reference to the table. The copy
+                // then waits until this write is done.
+                while Arc::strong_count(&table) == references {
+                    std::thread::yield_now();
+                }
+                api.register(new.clone());
+                let added = api.catalogue.at(&new.collection_path()).expect("the resource is served");
+                added.table.write(|transaction| transaction.put("a/b", serde_json::Map::new()));
+                thread
+            });
+            thread.join().expect("a backup")
+        });
+        assert!(backup.objects_of(&new).contains_key("a/b"));
     }
 }

@@ -1,5 +1,4 @@
-//! The errors of an API server: `Status` objects with the real server's codes, reasons and
-//! messages.
+//! The errors of an API server: `Status` objects.
 //!
 //! Clients match code *and* reason, and people read the message, so all three are those of the real
 //! server, if it has the same error.
@@ -18,7 +17,6 @@ use crate::storage::ReadError;
 /// The error of a request.
 pub(crate) type Refusal = Box<Status>;
 
-/// Converts the reason why a state cannot be read to the error that the real server returns.
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Self {
         match error {
@@ -55,15 +53,14 @@ pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
     about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))
 }
 
-/// Returns the error of a create whose name is in use. `terminating` is true if the existing
-/// object is being deleted.
+/// Returns the error of a create. `terminating` is true if the existing object is being deleted.
 pub(crate) fn already_exists(kind: &ResourceKind, name: &str, terminating: bool) -> Refusal {
     let state = if terminating { "object is being deleted: " } else { "" };
     let message = format!("{state}{} \"{name}\" already exists", kind.qualified_plural());
     about(kind, name, failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message))
 }
 
-/// Returns the error of a write whose `resourceVersion` differs from that of the stored object.
+/// Returns the error of a write with a stale `resourceVersion`.
 pub(crate) fn modified_since(kind: &ResourceKind, name: &str) -> Refusal {
     conflict(
         kind,
@@ -83,7 +80,7 @@ pub(crate) fn conflict_of_kind(kind: &ResourceKind, name: &str, why: &str) -> Re
     conflict(&by_kind, name, why)
 }
 
-/// An error of one field, in the format of the server's field validation.
+/// An error of one field, in the server's format.
 pub(crate) struct FieldError {
     reason: &'static str,
     field: Cow<'static, str>,
@@ -97,7 +94,6 @@ impl FieldError {
         Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
-    /// Returns the error of an option whose value is a list with unsupported elements.
     pub(crate) fn unsupported_list(
         field: impl Into<Cow<'static, str>>,
         values: &[String],
@@ -107,7 +103,6 @@ impl FieldError {
         Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 
-    /// Returns the error of a change to an immutable field.
     pub(crate) fn immutable(field: impl Into<Cow<'static, str>>, value: &str) -> Self {
         Self::invalid(field, &format!("{value:?}"), "field is immutable")
     }
@@ -122,7 +117,6 @@ impl FieldError {
         }
     }
 
-    /// Returns the error of a value with the wrong type.
     pub(crate) fn wrong_type(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
         Self { reason: "FieldValueTypeInvalid", ..Self::invalid(field, value, why) }
     }
@@ -133,8 +127,7 @@ impl FieldError {
         Self { reason: "FieldValueTooLong", field: field.into(), message }
     }
 
-    /// Returns the error of a list element that repeats an earlier element. The message contains
-    /// `value` as given.
+    /// Returns the error of a repeated list element. The message contains `value` as given.
     pub(crate) fn duplicate(field: impl Into<Cow<'static, str>>, value: &str) -> Self {
         let message = format!("Duplicate value: {value}");
         Self { reason: "FieldValueDuplicate", field: field.into(), message }
@@ -150,13 +143,12 @@ impl FieldError {
     }
 }
 
-/// Maximum total length of [`FieldErrors`], in bytes. A real server has no such limit.
+/// The total length in bytes from which [`FieldErrors`] takes no more errors. A real server has no
+/// such limit.
 const MAX_FIELD_ERRORS: usize = 256 * 1024;
 
-/// The validation errors of an object, up to a maximum total length.
-///
-/// Each error contains a path, so without a limit the errors could be longer than the object by
-/// orders of magnitude.
+/// The validation errors of an object, up to about [`MAX_FIELD_ERRORS`]. Each error contains a path,
+/// so without a limit the errors could be longer than the object by orders of magnitude.
 #[derive(Default)]
 pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
@@ -164,7 +156,6 @@ pub(crate) struct FieldErrors {
 }
 
 impl FieldErrors {
-    /// Adds an error unless the maximum length is reached.
     pub(crate) fn push(&mut self, error: FieldError) {
         if !self.is_full() {
             self.length += error.field.len() + error.message.len();
@@ -187,7 +178,7 @@ impl Extend<FieldError> for FieldErrors {
     }
 }
 
-/// Returns the error of an object, or of request options, that fail validation.
+/// Returns the error of an invalid object, or of invalid request options.
 pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldError>) -> Refusal {
     let listed: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.field, e.message)).collect();
     let all = match listed.as_slice() {
@@ -204,19 +195,15 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     refusal
 }
 
-/// Returns the error of `dryRun` values other than `All`. `options` is the type name of the write's
-/// options.
+/// Returns the error of an unsupported `dryRun`. `options` is the type name of the write's options.
 pub(crate) fn bad_dry_run(options: &str, given: &[String]) -> Refusal {
     invalid("meta.k8s.io", options, "", vec![FieldError::unsupported_list("dryRun", given, "\"All\"")])
 }
 
-/// Returns the error of a read at a resource version that the history no longer contains.
 pub(crate) fn expired(message: impl Into<String>) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
 }
 
-/// Returns the error of a read at a resource version that the watch cache has not reached in time,
-/// or that is newer than the newest one in etcd.
 fn too_large_resource_version(wanted: u64, current: u64, retry_after_seconds: u32) -> Refusal {
     let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
     let mut refusal = failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
@@ -233,20 +220,17 @@ fn initializing(retry_after_seconds: u32) -> Refusal {
     too_many_requests("storage is (re)initializing", retry_after_seconds)
 }
 
-/// Returns a 429 error, after which the client should retry after the given number of seconds.
 pub(crate) fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Refusal {
     let mut refusal = failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
     refusal.details = Some(StatusDetails { retry_after_seconds, ..details("", "", "") });
     refusal
 }
 
-/// Returns the error of a request that the server forbids for the reason `why`.
 pub(crate) fn forbidden(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
     let message = format!("{} \"{name}\" is forbidden: {why}", kind.qualified_plural());
     about(kind, name, failure(StatusCode::FORBIDDEN, reason::FORBIDDEN, message))
 }
 
-/// Returns the error of a create in a namespace that is being deleted.
 pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str) -> Refusal {
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     let mut refusal = forbidden(kind, name, &why);
@@ -271,6 +255,12 @@ pub(crate) fn method_not_allowed() -> Refusal {
     )
 }
 
+/// Returns the error for a verb that a custom resource does not support.
+pub(crate) fn unsupported_verb(kind: &ResourceKind, verb: &str) -> Refusal {
+    let message = format!("{verb} is not supported on resources of kind {:?}", kind.qualified_plural());
+    about(kind, "", failure(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message))
+}
+
 pub(crate) fn unsupported_media_type(accepted: &str) -> Refusal {
     failure(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -286,8 +276,8 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
     failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
-/// Returns the error for a watch when an object with unreadable stored bytes is deleted. The watch
-/// then ends. Only watches that read from etcd, and not from the watch cache, receive this error.
+/// Returns the error for watches that read from etcd, when an unreadable object is deleted. The
+/// watches then end.
 pub(crate) fn store_read_error() -> Refusal {
     let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
                    revision=0: no matching prefix found";
@@ -298,8 +288,7 @@ pub(crate) fn internal(message: impl Into<String>) -> Refusal {
     failure(StatusCode::INTERNAL_SERVER_ERROR, reason::UNKNOWN, message)
 }
 
-/// Returns an error with the HTTP status 500 and the reason `InternalError`. For a 500 error
-/// without a reason, use [`internal`].
+/// Returns a 500 error with the reason `InternalError`. [`internal`] returns one without a reason.
 pub(crate) fn internal_error(why: &str) -> Refusal {
     let message = format!("Internal error occurred: {why}");
     let mut refusal = failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);

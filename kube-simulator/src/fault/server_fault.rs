@@ -110,8 +110,7 @@ enum Effect {
 }
 
 impl ServerFault {
-    /// Returns whether this fault lasts for a while. The other faults happen immediately or at the
-    /// next event of each watch.
+    /// Returns whether this fault lasts for a while.
     #[must_use]
     pub fn has_duration(self) -> bool {
         !matches!(
@@ -129,20 +128,19 @@ impl ServerFault {
         )
     }
 
-    /// Starts the fault. `requests` selects the affected requests and watches.
+    /// `requests` selects the affected requests and watches.
     pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> ActiveFault<'a> {
         let effect = match self.injection() {
             Some(injection) => {
                 simulator.inject(requests, &injection);
                 Effect::Nothing
             }
-            None => self.start_lasting(simulator, requests),
+            None => self.start_other(simulator, requests),
         };
         ActiveFault { simulator, effect }
     }
 
-    /// Returns the injection that causes this fault in open watches. Returns `None` if the fault is
-    /// not caused by an injection.
+    /// Returns the injection into open watches that causes this fault, if any.
     fn injection(self) -> Option<WatchInjection> {
         Some(match self {
             Self::CloseWatches => WatchInjection::close(),
@@ -159,10 +157,8 @@ impl ServerFault {
         })
     }
 
-    /// Starts a fault that is not an injection into watches. Returns the effect to undo when the
-    /// fault ends, which is [`Effect::Nothing`] for a fault that happens immediately, such as a
-    /// restart.
-    fn start_lasting(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
+    /// Starts a fault that is not an injection into watches. Only faults of requests use `requests`.
+    fn start_other(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
         match self {

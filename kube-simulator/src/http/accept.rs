@@ -1,6 +1,5 @@
-//! Content negotiation: selects the form (whole objects, metadata or a table) and the encoding of a
-//! response. The entries of the `Accept` header, called offers, are sorted. The first offer that
-//! the server supports applies.
+//! Content negotiation: selects the form (whole objects, only metadata, or a table) and the
+//! encoding of a response.
 //!
 //! Counterpart: `NegotiateMediaTypeOptions` of the API server
 //! (`pkg/endpoints/handlers/negotiation`).
@@ -14,18 +13,16 @@ use crate::http::request::RecordedRequest;
 use crate::http::shape::Form;
 use crate::kinds::ResourceKind;
 
-/// The form (whole objects, metadata or a table) and the encoding of a response.
+/// The form and the encoding of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accepted {
     pub(super) form: Form,
     pub(super) encoding: Encoding,
-    /// Whether the client requested `PartialObjectMetadataList`, the metadata of each object
-    /// in a list. `false` for all other forms, including `PartialObjectMetadata`, the metadata of
-    /// one object.
+    /// Whether the client requested `PartialObjectMetadataList`, not `PartialObjectMetadata`.
     of_list: bool,
 }
 
-/// The forms (whole objects, metadata or tables) and the encodings that a URL path supports.
+/// The forms and the encodings that a URL path supports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Endpoint {
     /// Whether whole objects are available in protobuf.
@@ -33,9 +30,8 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether objects are also available as tables and as metadata only.
     pub(super) forms: bool,
-    /// Whether `application/*` is not enough: the `Accept` header must then contain `*/*` or a
-    /// supported media type such as `application/json`. `true` for kinds for which the real server
-    /// has Go types.
+    /// Whether the `Accept` header must contain `*/*` or a supported media type: `application/*` is
+    /// not enough. `true` for kinds for which the real server has Go types.
     pub(super) exact: bool,
 }
 
@@ -46,8 +42,7 @@ struct Offer<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// Selects the form and the encoding of the response: those of the best offer of the `Accept`
-/// header that the server supports.
+/// Selects the form and the encoding of the best offer that the server supports.
 pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result<Accepted, Refusal> {
     let offers = offers(&request.headers);
     let encodings = Encoding::served(endpoint.cbor);
@@ -65,8 +60,6 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
     Ok(found)
 }
 
-/// Returns whether to indent JSON: if the query parameter `pretty` is true or, without this
-/// parameter, if the `User-Agent` is a browser, curl or Wget.
 fn wants_indented(request: &RecordedRequest) -> bool {
     if let Some(pretty) = request.parameter("pretty").filter(|pretty| !pretty.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&pretty.as_str());
@@ -87,8 +80,6 @@ pub(super) fn media_types(cbor: bool) -> String {
     all.join(", ")
 }
 
-/// Returns whether the client accepts aggregated discovery, which has precedence over other
-/// documents.
 pub(super) fn takes_aggregated_discovery(headers: &HeaderMap) -> bool {
     let wanted = [("g", "apidiscovery.k8s.io"), ("v", "v2"), ("as", "APIGroupDiscoveryList")];
     let is_it = |offer: &Offer<'_>| {
@@ -132,8 +123,7 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 }
 
 impl Accepted {
-    /// Returns the form and encoding for a document that exists only as JSON. The request
-    /// determines only whether the JSON is indented.
+    /// Returns the form and encoding of a document that exists only as JSON, indented if requested.
     pub(super) fn json(request: &RecordedRequest) -> Self {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());
@@ -161,7 +151,7 @@ impl Accepted {
     pub(super) fn check_plurality(self, kind: &ResourceKind, is_list: bool) -> Result<(), Refusal> {
         let go_type = if is_list { format!("{}List", kind.go_type()) } else { kind.go_type() };
         let (form, why) = match (self.of_list, is_list) {
-            _ if self.form != Form::Metadata => return Ok(()),
+            _ if !matches!(self.form, Form::Metadata(_)) => return Ok(()),
             (false, true) => ("PartialObjectMetadata", format!("is a list (*{go_type})")),
             (true, false) => ("PartialObjectMetadataList", format!("is not a list (*{go_type})")),
             _ => return Ok(()),
@@ -183,7 +173,7 @@ impl<'a> Offer<'a> {
     }
 
     /// Returns whether this offer has a higher weight `q` than `other`, or has a name where `other`
-    /// has a `*`. One condition suffices, so each of two offers can come before the other.
+    /// has a `*`.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');
@@ -198,9 +188,8 @@ impl<'a> Offer<'a> {
         self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Returns the form (whole objects, metadata or a table) that this entry of the `Accept` header
-    /// requests, together with `encoding`. Returns `None` if the entry excludes the encoding, or if
-    /// the endpoint cannot send the form in this encoding.
+    /// Returns the requested form in this encoding. Returns `None` if the offer excludes the
+    /// encoding, or if the endpoint cannot send the form in this encoding.
     fn accepted(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
         let takes_any = matches!(self.media_type, "*/*" | "application/*");
         let streams = match self.parameter("stream") {
@@ -213,7 +202,7 @@ impl<'a> Offer<'a> {
         let form = self.form()?;
         let is_there = match form {
             Form::Full => encoding != Encoding::Protobuf || endpoint.protobuf,
-            Form::Metadata => endpoint.forms,
+            Form::Metadata(_) => endpoint.forms,
             Form::Table(_) => endpoint.forms && encoding.is_text(),
         };
         let is_indented = encoding == Encoding::Json && self.parameter("pretty") == Some("1");
@@ -231,7 +220,7 @@ impl<'a> Offer<'a> {
             None if self.parameter("g").is_some() || self.parameter("v").is_some() => None,
             None => Some(Form::Full),
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {
-                of_meta(&["v1", "v1beta1"]).map(|_| Form::Metadata)
+                of_meta(&["v1", "v1beta1"]).map(Form::Metadata)
             }
             Some("Table") => of_meta(&["v1", "v1beta1"]).map(Form::Table),
             Some(_) => None,

@@ -21,7 +21,7 @@ use crate::storage::Revision;
 
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
-    /// The resource version that the API server (the simulator or a lagging replica) has reached.
+    /// The resource version that the API server has reached.
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) accepted: Accepted,
@@ -65,23 +65,22 @@ impl Call {
         DeleteOptions::parse(options.to_string().as_bytes(), "")
     }
 
-    /// Parses the body of the request as a patch for an object of this kind.
     pub(super) fn patch(&self, kind: &ResourceKind) -> Result<Patch, Refusal> {
         patch::parse(kind, self.content_type(), &self.body, self.takes_cbor())
     }
 
-    /// Returns the shape (form and encoding) in which the client requests objects of a resource.
+    /// Returns the form and the encoding, such as a table in JSON, in which the client requests
+    /// objects of a resource.
     pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
         let Accepted { form, encoding, .. } = self.accepted;
         let include = match form {
             Form::Table(_) => self.included_object()?,
-            Form::Full | Form::Metadata => Include::default(),
+            Form::Full | Form::Metadata(_) => Include::default(),
         };
         Ok(Shape::new(form, encoding, served, include, self.server.api.clock))
     }
 
-    /// Parses the query parameter `includeObject`: the part of an object that its row in a `Table`
-    /// contains.
+    /// Parses the query parameter `includeObject`.
     fn included_object(&self) -> Result<Include, Refusal> {
         let text = self.recorded.parameter("includeObject").unwrap_or_default();
         Include::parse(&text).ok_or_else(|| {
@@ -92,9 +91,8 @@ impl Call {
         })
     }
 
-    /// Returns an error for an invalid field manager, or for an unsupported value of `dryRun` or
-    /// `fieldValidation`. `options` is the type of the options in the error message, such as
-    /// `CreateOptions`.
+    /// Checks `fieldManager`, `dryRun` and `fieldValidation`. `options` is the type in the error
+    /// message, such as `CreateOptions`.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
         let given = |name: &str| self.recorded.parameter(name).unwrap_or_default();
         let mut errors = manager::check(&given("fieldManager"));
@@ -110,8 +108,7 @@ impl Call {
         if errors.is_empty() { Ok(()) } else { Err(status::invalid("meta.k8s.io", options, "", errors)) }
     }
 
-    /// Returns a [`Writer`], which writes objects of this resource in this namespace, with the
-    /// options of this request (dry run, field manager and force).
+    /// Returns a [`Writer`] with the options of this request.
     pub(super) fn writer<'a>(&'a self, served: &'a Served, namespace: Option<&'a str>) -> Writer<'a> {
         let options = WriteOptions {
             dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),

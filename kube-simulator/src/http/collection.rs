@@ -15,12 +15,11 @@ use crate::api::writes::WriteSource;
 use crate::http::request::Verb;
 use crate::http::watch::{self, Framing, Opening};
 
-/// Returns whether a query requests a watch. Returns `false` if the query is invalid.
+/// Returns whether a query requests a watch; `false` for an invalid query.
 pub(super) fn is_watch_requested(query: &str) -> bool {
     ListOptions::parse(query).is_ok_and(|options| options.watch)
 }
 
-/// Answers a request to a collection.
 pub(super) async fn answer(
     call: &Call,
     served: &Arc<Served>,
@@ -87,8 +86,8 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
     Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
 }
 
-/// Deletes the objects that the request selects, one by one. Other writes can happen in between, as
-/// on a real server. The answer is the list of these objects before the deletes.
+/// Deletes the selected objects one by one. As on a real server, other writes can happen in
+/// between.
 async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;
@@ -112,5 +111,5 @@ fn source<'a>(call: &'a Call, served: &'a Served) -> Source<'a> {
 }
 
 fn filter(served: &Served, namespace: Option<&str>, options: &ListOptions) -> Result<Filter, Refusal> {
-    Filter::parse(&served.table.kind, namespace, &options.label_selector, &options.field_selector)
+    Filter::parse(served, namespace, &options.label_selector, &options.field_selector)
 }

@@ -12,8 +12,9 @@ use crate::api::list::ListOptions;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::api::writes::{Outcome, Part, Patch, Rescale, Writer};
 use crate::http::request::Verb;
+use crate::kinds::ResourceKind;
 
-/// The object, or the subresource of an object, that a request addresses.
+/// The object or the subresource that a request addresses.
 pub(super) struct Target<'a> {
     pub(super) served: &'a Served,
     pub(super) namespace: Option<&'a str>,
@@ -21,7 +22,6 @@ pub(super) struct Target<'a> {
     pub(super) subresource: Subresource,
 }
 
-/// Answers a request to an object.
 pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     match (target.subresource, call.recorded.verb) {
         (Subresource::Whole | Subresource::Status, Verb::Get) => get(call, target).await,
@@ -44,7 +44,18 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
         }
         // A real server reports the object, and not the subresource, as missing.
         (Subresource::Missing, _) => Err(status::not_found(&target.served.kind, target.name)),
-        _ => Err(status::method_not_allowed()),
+        (_, verb) => Err(unsupported(&target.served.kind, verb)),
+    }
+}
+
+/// Returns the error for a verb that the object or the subresource does not support.
+fn unsupported(kind: &ResourceKind, verb: Verb) -> Refusal {
+    match verb {
+        _ if kind.is_built_in() => status::method_not_allowed(),
+        Verb::Create => status::unsupported_verb(kind, "create"),
+        Verb::Delete => status::unsupported_verb(kind, "delete"),
+        // A real server has no verb for an unknown HTTP method.
+        _ => status::unsupported_verb(kind, ""),
     }
 }
 
@@ -58,8 +69,7 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
     let version = ListOptions::version_of_get(&call.recorded.query)?;
     let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
     let found = match version {
-        // If the kind is not in the watch cache, or the cache is not ready, the object is read from
-        // etcd.
+        // Without a ready watch cache, a real server reads the object from etcd.
         Some(version) if !target.served.kind.is_cached() || call.revision.watch_cache().check().is_err() => {
             call.revision.check_stored(version)?;
             table.get(&key)
@@ -86,16 +96,14 @@ fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, 
 fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
     let patch = checked_patch(call, target)?;
     let warnings = match &patch {
-        Patch::Merge(Value::Object(body)) | Patch::Apply(body) => {
-            unknown_fields::check(call, &target.served.kind, body)?
-        }
+        Patch::Merge(Value::Object(body)) => unknown_fields::check(call, &target.served.kind, body)?,
+        // Server-side apply has its own check, whatever `fieldValidation` is.
         _ => Vec::new(),
     };
     let outcome = target.writer(call).patch(target.name, &patch, part)?;
     written(call, target, &outcome, warnings)
 }
 
-/// Parses a patch and checks its options.
 fn checked_patch(call: &Call, target: &Target<'_>) -> Result<Patch, Refusal> {
     call.check_options("PatchOptions")?;
     let patch = call.patch(&target.served.kind)?;
@@ -129,8 +137,11 @@ fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
             Ok(respond::status(&deleted, call.accepted.encoding))
         }
         outcome => {
+            let is_pending = matches!(outcome, Outcome::Stored(_));
+            let cascades = options.orphan_dependents == Some(false);
+            let code = if is_pending && cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
             let (shape, gzip) = (call.shape(target.served)?, call.takes_gzip());
-            Ok(respond::object(StatusCode::OK, outcome.object(), shape, gzip))
+            Ok(respond::object(code, outcome.object(), shape, gzip))
         }
     }
 }

@@ -1,7 +1,7 @@
-//! [`Object`]: one version of one object, which is serialized once.
+//! [`Object`]: one version of one object, serialized once for the store, the history and all
+//! watches.
 //!
-//! The store, the history and all watch streams share this version. Labels and selectable fields
-//! are extracted during serialization, so that selectors need not parse the JSON.
+//! Labels and selectable fields are extracted, so that selectors need not parse the JSON.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,29 +17,26 @@ pub(crate) struct Object {
     pub(crate) key: String,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,
-    /// Whether the object has a deletion timestamp: it waits for its finalizers or for a kubelet.
+    /// Whether the object has a deletion timestamp.
     pub(crate) terminating: bool,
     /// The UIDs of the owner references.
     pub(crate) owners: Box<[Box<str>]>,
-    /// The labels, sorted by key.
+    /// Sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
-    /// The values of the kind's selectable fields, in the kind's order. The value of a missing
-    /// field is an empty string, unless the kind defines another default.
+    /// The values of the kind's selectable fields, in the kind's order.
     fields: Box<[Box<str>]>,
     json: Bytes,
     /// The position of the key `"metadata"` in `json`. Only `kind` and `apiVersion` are before it.
     content_start: usize,
     /// The range of the value of `metadata` in `json`.
     metadata: Range<usize>,
-    /// The object in protobuf, encoded on first use.
+    /// Encoded on first use.
     protobuf: OnceLock<Box<[u8]>>,
 }
 
 impl Object {
     /// Serializes an object. Sets `metadata.resourceVersion` to `version`, unless `version` is 0.
-    ///
-    /// The JSON keys are in the real server's order: `kind`, `apiVersion`, `metadata`, then the
-    /// other fields.
+    /// The JSON keys are in the real server's order.
     pub(crate) fn encode(
         kind: &ResourceKind,
         key: String,
@@ -94,7 +91,6 @@ impl Object {
         })
     }
 
-    /// Parses the object, so that it can be changed.
     pub(crate) fn decode(&self) -> Map<String, Value> {
         // `encode` has written these bytes as a JSON object, so parsing could fail only for an
         // object that is nested more deeply than the JSON parser accepts. `api::writes` refuses
@@ -106,8 +102,7 @@ impl Object {
         &self.json
     }
 
-    /// Returns the object in protobuf. Only the first call runs `encode`; later calls return the
-    /// stored result, because lists and watches send each version to many clients.
+    /// Returns the object in protobuf. Only the first call runs `encode`.
     pub(crate) fn protobuf(&self, encode: impl FnOnce(&[u8]) -> Vec<u8>) -> &[u8] {
         self.protobuf.get_or_init(|| encode(&self.json).into())
     }
@@ -131,6 +126,12 @@ impl Object {
     /// Returns the value of the kind's selectable field with this index.
     pub(crate) fn field(&self, index: usize) -> &str {
         self.fields.get(index).map_or("", |value| value)
+    }
+
+    /// Returns the value at a dotted path, formatted like a selectable field. Parses the whole
+    /// object.
+    pub(crate) fn text_at(&self, path: &str) -> Box<str> {
+        text_at(&self.decode(), path).unwrap_or_default()
     }
 
     pub(crate) fn namespace(&self) -> Option<&str> {
@@ -182,7 +183,7 @@ fn labels_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, Box<str>)]> {
     pairs.into()
 }
 
-/// Returns a selectable field as the server formats it: booleans and numbers are converted to text.
+/// Returns a selectable field as the server formats it.
 fn field_of(kind: &ResourceKind, value: &Map<String, Value>, field: &str) -> Box<str> {
     match kind.sources.iter().find(|source| source.field == field) {
         None => text_at(value, field).unwrap_or_default(),

@@ -195,6 +195,23 @@ async fn unserved_version_is_not_found_and_its_watches_end() {
 }
 
 #[tokio::test]
+async fn updated_definition_replaces_the_selectable_fields() {
+    let simulator = simulator().await;
+    post(&simulator, &cron_tab("one")).await;
+    let mut versions = cron_tabs()["spec"]["versions"].clone();
+    versions[0]["selectableFields"] = json!([{ "jsonPath": ".spec.replicas" }]);
+    let changed = json!({ "spec": { "versions": versions } });
+    assert_eq!(patch(&simulator, DEFINITION, "merge-patch", &changed).await.0, StatusCode::OK);
+    post(&simulator, &cron_tab("two")).await;
+    for (replicas, expected) in [(2, vec!["one", "two"]), (3, Vec::new())] {
+        let path = format!("{CRON_TABS}?fieldSelector=spec.replicas%3D{replicas}");
+        assert_eq!(names(&get(&simulator, &path).await.1), expected);
+    }
+    let (code, _) = get(&simulator, &format!("{CRON_TABS}?fieldSelector=spec.image%3Dbusybox")).await;
+    assert_eq!(code, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
 async fn backup_contains_objects_without_a_served_version() {
     let simulator = simulator().await;
     post(&simulator, &cron_tab("one")).await;

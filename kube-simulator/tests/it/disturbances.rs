@@ -1,5 +1,7 @@
 //! Faults in requests and response bodies, in process and over the socket.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{Method, StatusCode};
@@ -140,6 +142,38 @@ async fn expired_error_can_be_sent_to_all_open_watches() {
     assert_eq!((error["type"].as_str(), error["object"]["code"].as_u64()), (Some("ERROR"), Some(410)));
     assert_eq!(error["object"]["reason"], "Expired");
     assert_eq!(watch.next().await, None);
+}
+
+/// The bytes of an injection. Calls a function after the injection has been sent.
+struct Injected<F: Fn()>(F);
+
+impl<F: Fn()> AsRef<[u8]> for Injected<F> {
+    fn as_ref(&self) -> &[u8] {
+        b"{\"type\":\"FIRST\"}\n"
+    }
+}
+
+impl<F: Fn()> Drop for Injected<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[tokio::test]
+async fn injection_during_a_read_precedes_later_writes() {
+    let simulator = Arc::new(simulator().await);
+    let mut watch = Lines::open(&simulator, WATCH).await;
+    let same = Arc::clone(&simulator);
+    let first = Injected(move || {
+        same.inject(&any(), &WatchInjection::bytes("{\"type\":\"SECOND\"}\n"));
+        same.create(&config_map("a", "two")).unwrap();
+    });
+    simulator.inject(&any(), &WatchInjection::bytes(Bytes::from_owner(first)));
+    simulator.create(&config_map("a", "one")).unwrap();
+    for expected in [("FIRST", ""), ("ADDED", "one"), ("SECOND", ""), ("ADDED", "two")] {
+        let (kind, name, _) = watch.brief().await.unwrap();
+        assert_eq!((kind.as_str(), name.as_str()), expected);
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! The grammar and messages are those of `k8s.io/apimachinery/pkg/fields`: in values, `,`, `=` and
 //! `\` are escaped with `\`.
 
+use crate::api::catalogue::Served;
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
@@ -24,17 +25,19 @@ struct Requirement {
 enum Field {
     Name,
     Namespace,
-    /// An index into the kind's selectable fields.
+    /// An index into the selectable fields of the table that stores the objects.
     Selectable(usize),
+    /// The path of a field that became selectable after this table was created.
+    Unindexed(String),
 }
 
 impl FieldSelector {
     /// Parses a selector. The error is the message for the client.
-    pub(crate) fn parse(kind: &ResourceKind, text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(served: &Served, text: &str) -> Result<Self, String> {
         let requirements = split_at_commas(text)
             .into_iter()
             .filter(|part| !part.is_empty())
-            .map(|part| parse_requirement(kind, text, part))
+            .map(|part| parse_requirement(served, text, part))
             .collect::<Result<_, _>>()?;
         Ok(Self { requirements })
     }
@@ -54,10 +57,15 @@ impl FieldSelector {
 
     pub(crate) fn matches(&self, object: &Object) -> bool {
         self.requirements.iter().all(|requirement| {
-            let value = match requirement.field {
+            let found;
+            let value = match &requirement.field {
                 Field::Name => object.name(),
                 Field::Namespace => object.namespace().unwrap_or_default(),
-                Field::Selectable(index) => object.field(index),
+                Field::Selectable(index) => object.field(*index),
+                Field::Unindexed(path) => {
+                    found = object.text_at(path);
+                    &*found
+                }
             };
             (value == requirement.value) == requirement.equal
         })
@@ -75,7 +83,7 @@ fn split_at_commas(text: &str) -> Vec<&str> {
     .collect()
 }
 
-fn parse_requirement(kind: &ResourceKind, selector: &str, part: &str) -> Result<Requirement, String> {
+fn parse_requirement(served: &Served, selector: &str, part: &str) -> Result<Requirement, String> {
     // The first operator in the text separates the field from the value.
     let operator = part.char_indices().find_map(|(at, _)| {
         let rest = &part[at..];
@@ -86,7 +94,7 @@ fn parse_requirement(kind: &ResourceKind, selector: &str, part: &str) -> Result<
         return Err(format!("invalid selector: '{selector}'; can't understand '{part}'"));
     };
     let value = unescape(value).map_err(|why| format!("invalid field selector: {why}"))?;
-    Ok(Requirement { field: parse_field(kind, field)?, value, equal: operator != "!=" })
+    Ok(Requirement { field: parse_field(served, field)?, value, equal: operator != "!=" })
 }
 
 fn unescape(text: &str) -> Result<String, String> {
@@ -106,7 +114,8 @@ fn unescape(text: &str) -> Result<String, String> {
     Ok(value)
 }
 
-fn parse_field(kind: &ResourceKind, path: &str) -> Result<Field, String> {
+fn parse_field(served: &Served, path: &str) -> Result<Field, String> {
+    let kind = &served.kind;
     // Built-in kinds without selectable fields accept `metadata.namespace` even if they are
     // cluster-scoped.
     let plain = kind.is_built_in() && kind.selectable_fields.is_empty();
@@ -115,16 +124,16 @@ fn parse_field(kind: &ResourceKind, path: &str) -> Result<Field, String> {
         "metadata.namespace" if kind.namespaced || plain => return Ok(Field::Namespace),
         _ => {}
     }
-    let known = kind.selectable_fields.iter().position(|known| known == path).map(Field::Selectable);
-    known.ok_or_else(|| {
-        if plain {
-            format!(
-                "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            )
-        } else if kind.kind == "Job" && kind.group == "batch" {
-            format!("field label {path:?} not supported for Job")
-        } else {
-            format!("field label not supported: {path}")
-        }
+    if kind.selectable_fields.iter().any(|known| known == path) {
+        // The table keeps the selectable fields that the definition had when the table was created.
+        let index = served.table.kind.selectable_fields.iter().position(|known| known == path);
+        return Ok(index.map_or_else(|| Field::Unindexed(path.to_owned()), Field::Selectable));
+    }
+    Err(if plain {
+        format!("\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    } else if kind.kind == "Job" && kind.group == "batch" {
+        format!("field label {path:?} not supported for Job")
+    } else {
+        format!("field label not supported: {path}")
     })
 }

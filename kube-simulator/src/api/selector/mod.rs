@@ -4,6 +4,7 @@ mod field;
 mod label;
 mod label_text;
 
+use crate::api::catalogue::Served;
 use crate::api::status::{self, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
@@ -11,7 +12,6 @@ use crate::storage::Object;
 pub(crate) use field::FieldSelector;
 pub(crate) use label::LabelSelector;
 
-/// The scope and selectors of one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     namespace: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Filter {
 impl Filter {
     /// Parses the selectors of a request. An empty string selects everything.
     pub(crate) fn parse(
-        kind: &ResourceKind,
+        served: &Served,
         namespace: Option<&str>,
         label_selector: &str,
         field_selector: &str,
@@ -30,16 +30,14 @@ impl Filter {
         Ok(Self {
             namespace: namespace.map(str::to_owned),
             labels: LabelSelector::parse(label_selector).map_err(status::bad_request)?,
-            fields: FieldSelector::parse(kind, field_selector).map_err(status::bad_request)?,
+            fields: FieldSelector::parse(served, field_selector).map_err(status::bad_request)?,
         })
     }
 
-    /// Returns whether the filter has a label selector or a field selector.
     pub(crate) fn has_selectors(&self) -> bool {
         !(self.labels.is_everything() && self.fields.is_everything())
     }
 
-    /// Returns whether the field selector requires one specific value of a selectable field.
     pub(crate) fn requires_one_value(&self, kind: &ResourceKind, field: &str) -> bool {
         self.fields.requires_one_value(kind, field)
     }

@@ -1,5 +1,4 @@
-//! Server-side apply: checks the applied configuration, stores the merged object, and reports
-//! conflicts.
+//! Server-side apply: checks the configuration, stores the merged object, and reports conflicts.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -10,11 +9,13 @@ use super::identity::{check_name, check_same_uid, check_type_and_namespace};
 use super::update::{Change, Part, replace};
 use super::{Body, Outcome, Writer, admission, metadata_mut, metadata_str};
 use crate::api::ownership::{self, Conflict, Manager, Operation};
+use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Applies a configuration to an object, and creates the object if it is missing.
+/// Applies a configuration to an object or its status. Creates the object if it is missing, but not
+/// for a status.
 pub(super) fn apply(
     writer: &Writer<'_>,
     name: &str,
@@ -59,9 +60,8 @@ pub(super) fn apply(
     })
 }
 
-/// Checks the configuration that a client sends for server-side apply, such as its type and name.
-/// Returns the configuration without the fields that a write to this part of an object ignores. For
-/// example, a write through `/status` ignores the spec.
+/// Checks a configuration, and removes the fields that a write to `part` ignores. For example, a
+/// write through `/status` ignores the spec.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,
@@ -82,7 +82,7 @@ pub(super) fn check(
     }
     metadata.entry("name").or_insert_with(|| name.into());
     check_name(&applied, name)?;
-    check_duplicates(kind, &format!("{namespace}/{name}"), &applied)?;
+    check_fields(kind, &format!("{namespace}/{name}"), &applied)?;
     // Fields outside the written part are ignored and not owned.
     match part {
         Part::Status => {
@@ -107,10 +107,14 @@ fn check_has_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Returns an error if a keyed list or set contains an element twice, because duplicate elements
-/// cannot have owners.
-fn check_duplicates(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
-    let what = match ownership::duplicates(kind, applied).as_slice() {
+/// Returns an error if a custom resource has an undeclared field, or if a keyed list or set contains
+/// an element twice. Duplicate elements cannot have owners.
+fn check_fields(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
+    let mut errors = ownership::duplicates(kind, applied);
+    if let Some(schema) = &kind.schema {
+        errors.extend(schema::undeclared(schema, &Value::Object(applied.clone())));
+    }
+    let what = match errors.as_slice() {
         [] => return Ok(()),
         [one] => one.clone(),
         many => format!("errors:\n  {}", many.join("\n  ")),
@@ -139,7 +143,6 @@ pub(super) fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) 
     refusal
 }
 
-/// Lists the conflicts, grouped by manager if there are several.
 fn describe(conflicts: &[Conflict]) -> String {
     if let [one] = conflicts {
         return format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
 use super::{
-    Body, Outcome, Part, Writer, admission, drop_empty, job, limits, metadata_mut, metadata_str, namespace,
+    Body, Outcome, Part, Writer, admission, drop_empty, job, limits, metadata, metadata_mut, metadata_str,
+    namespace,
 };
 use crate::api::naming;
 use crate::api::ownership;
@@ -13,23 +14,18 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Maximum length of a generated name, in characters. A `generateName` that is too long is
-/// shortened.
+/// Maximum length of a generated name, in characters.
 const MAX_GENERATED_NAME: usize = 63;
 
-/// Maximum number of generated names that are tried until one is free.
 const MAX_NAME_ATTEMPTS: usize = 8;
 
-/// Who creates an object: a client, some of whose values the server replaces, or a test, whose
-/// values are kept.
+/// Who creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteSource {
-    /// A client that sends an HTTP request. The server ignores the UID and the creation time in the
-    /// body and, for most kinds, also the generation and the status. The simulator creates its
-    /// initial objects, such as the namespace `default`, by the same rules.
+    /// A client that sends an HTTP request. The server ignores some fields of the body, such as the
+    /// UID and, for most kinds, the status.
     Client,
-    /// A test that calls a method of the simulator. The given values are stored, and only missing
-    /// fields are filled in.
+    /// A test that calls a method of the simulator. All given values are stored.
     Test,
 }
 
@@ -74,8 +70,8 @@ fn create_once(writer: &Writer<'_>, mut body: Body, source: WriteSource) -> Resu
     })
 }
 
-/// Returns an error if a real server could not store the new object in etcd. Dry runs skip this
-/// check, because they store nothing.
+/// Returns an error if a new object has a resource version or is too large for etcd. Dry runs and
+/// tests skip this check.
 pub(super) fn check_storable(body: &Body) -> Result<(), Refusal> {
     if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
         return Err(status::internal("resourceVersion should not be set on objects to be created"));
@@ -103,8 +99,8 @@ fn determine_name(
     Ok(name)
 }
 
-/// Returns an error if the name of a new object cannot be a segment of a URL path. If a client
-/// creates the object, most kinds also require that the name is a DNS label or a DNS subdomain.
+/// Returns an error if a name cannot be a segment of a URL path. For most kinds, a client's name
+/// must also be a DNS label or a DNS subdomain.
 pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<(), Refusal> {
     // Names of roles and role bindings can contain colons, as in `system:node`.
     let is_strict = source == WriteSource::Client && kind.group != "rbac.authorization.k8s.io";
@@ -119,14 +115,16 @@ pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -
     if wrong.is_empty() {
         return Ok(());
     }
-    let error = |why: &String| FieldError::invalid("metadata.name", &format!("{name:?}"), why);
-    Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
+    let mut errors: Vec<FieldError> = metadata::invalid("metadata.name", name, wrong).collect();
+    if is_strict && kind.is_namespace() {
+        // Each namespace has a label with its name.
+        errors.extend(metadata::invalid("metadata.labels", name, naming::label_value(name)));
+    }
+    Err(status::invalid(&kind.group, &kind.kind, name, errors))
 }
 
-/// Completes the body of a new object, whose type and name have been checked. If a client sent the
-/// body, removes fields that only the server sets, and adds the server's values and the schema's
-/// defaults. If a test passed the body to a method of the simulator, adds only the UID, the
-/// creation time and the generation, if they are missing.
+/// Completes the body of a new object, whose type and name have been checked. To a body from a
+/// test, adds only the UID, the creation time and the generation, if they are missing.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,
@@ -160,9 +158,8 @@ pub(super) fn prepare(
     admission::admit(kind, body)
 }
 
-/// Replaces the status of a new object with the kind's initial status, if the kind has a status
-/// subresource. Nodes keep the client's status, because a kubelet registers its node together with
-/// the status.
+/// Sets the kind's initial status, if the kind has a status subresource. Nodes keep the client's
+/// status, because a kubelet registers its node together with the status.
 fn set_initial_status(kind: &ResourceKind, body: &mut Body) {
     let is_given = body.get("status").is_some_and(|status| !status.is_null());
     if !kind.status_subresource || kind.accepts_initial_status && is_given {
@@ -174,8 +171,7 @@ fn set_initial_status(kind: &ResourceKind, body: &mut Body) {
     }
 }
 
-/// Adds the UID, the creation time and, if the kind counts generations, the generation, unless the
-/// metadata has them.
+/// Adds the UID, the creation time and the generation, if they are missing.
 fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
     let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
     if absent(metadata.get("uid")) {

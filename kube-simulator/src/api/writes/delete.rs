@@ -1,16 +1,14 @@
 //! Deletes objects.
 //!
-//! An object is removed at once unless a finalizer, foreground deletion, or a kubelet blocks the
-//! removal. Objects in a namespace block the removal of the namespace. Custom resources block the
-//! removal of their custom resource definition. A blocked object is marked with a deletion
-//! timestamp, and removed when nothing blocks it any more.
+//! An object is removed at once unless a finalizer, a kubelet, or the content of a namespace blocks
+//! the removal. A blocked object is marked with a deletion timestamp, and removed later.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::identity::unknown_kind;
-use super::namespace::spec_finalizers;
+use super::namespace::{check_deletable, spec_finalizers};
 use super::{
     Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
 };
@@ -19,7 +17,7 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// The finalizer of an owner that waits until its dependants are deleted.
+/// The finalizer of an owner that waits until the dependants that block its deletion are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// The finalizer of an owner whose dependants are orphaned.
@@ -28,17 +26,15 @@ pub(crate) const ORPHAN: &str = "orphan";
 /// The finalizer of a custom resource definition that is being deleted.
 pub(crate) const CUSTOM_RESOURCES: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// The kind of the delete options, as in error messages.
 const OPTIONS: &str = "DeleteOptions";
 
-/// The options of a delete, from its body or query.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DeleteOptions {
     preconditions: Preconditions,
     pub(crate) dry_run: Vec<String>,
     pub(crate) propagation_policy: Option<Propagation>,
-    /// The deprecated form of the propagation policy: whether dependants are orphaned.
+    /// The deprecated form of `propagation_policy`.
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) grace_period_seconds: Option<i64>,
 }
@@ -74,8 +70,7 @@ struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Parses the options from the body of a delete request, or from the query if the body is
-    /// empty.
+    /// Parses the body, or the query if the body is empty.
     pub(crate) fn parse(body: &[u8], query: &str) -> Result<Self, Refusal> {
         if body.is_empty() { Self::from_query(query) } else { Self::from_body(body) }
     }
@@ -122,7 +117,6 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    /// Returns an error if both `propagationPolicy` and the deprecated `orphanDependents` are set.
     fn check_one_policy(&self) -> Result<(), Refusal> {
         match (self.propagation_policy, self.orphan_dependents) {
             (Some(policy), Some(_)) => {
@@ -134,17 +128,15 @@ impl DeleteOptions {
         }
     }
 
-    /// Returns whether the delete is a dry run.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run.iter().any(|stage| stage == "All")
     }
 
-    /// Returns default options with this propagation policy.
     pub(crate) fn propagating(policy: Propagation) -> Self {
         Self { propagation_policy: Some(policy), ..Self::default() }
     }
 
-    /// Returns an error if UID or version preconditions do not match the object.
+    /// Returns an error if a precondition does not match the object.
     pub(super) fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
         self.preconditions.check(kind, old)
     }
@@ -163,14 +155,13 @@ impl DeleteOptions {
     }
 }
 
-/// Deletes an object. If something blocks the removal, such as a finalizer, only marks the object
-/// with a deletion timestamp.
 pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let key = writer.key(name);
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
         options.check(kind, &old)?;
+        check_deletable(writer, name)?;
         let mut body = old.decode();
         let now = writer.api.clock.now();
         let Some(ending) = Ending::of(writer, &body, options, now) else {
@@ -203,7 +194,6 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
     })
 }
 
-/// Sets the finalizers that the delete options and the kind require.
 fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     let mut held: Vec<String> = finalizers(body).into_iter().map(str::to_owned).collect();
     let wanted = match options.policy() {
@@ -227,33 +217,29 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
 }
 
 /// Returns whether the object is a namespace that cannot be removed yet. A namespace is first
-/// marked as being deleted, and kept until its spec has no finalizers. The namespace controller
-/// removes its finalizer when the namespace is empty.
+/// marked as being deleted, and removed later.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
 }
 
-/// How a delete ends an object: the deletion timestamp, the grace period, and when the object is
-/// removed.
+/// How a delete ends an object.
 struct Ending {
     /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,
     /// The new `deletionGracePeriodSeconds`, counted from the first delete request for the object.
     seconds: i64,
-    /// Whether the grace period blocks the removal until another component, such as a kubelet,
-    /// removes the object. If `false`, something else, such as a finalizer, can still block it.
+    /// Whether the grace period blocks the removal, for example until a kubelet removes the object.
     waits: bool,
-    /// Whether the deletion timestamp is stored in a separate write before the removal, even if
-    /// nothing blocks the removal. Watches then receive `MODIFIED` and `DELETED`.
+    /// Whether the deletion timestamp is stored in a separate write before the removal. Watches
+    /// then receive `MODIFIED` and `DELETED`.
     marks_first: bool,
 }
 
 impl Ending {
-    /// Returns how a delete with these options ends the object. Returns `None` if the delete has no
-    /// effect, because the object is already being deleted with a grace period that the delete does
-    /// not shorten.
+    /// Returns `None` if the delete has no effect: the object is already being deleted, and the
+    /// delete does not shorten its grace period.
     ///
     /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
@@ -285,7 +271,7 @@ impl Ending {
     }
 }
 
-/// Returns a grace period in seconds. A negative period counts as 1 second, as on the real server.
+/// Returns 1 second for a negative grace period, as the real server does.
 fn non_negative(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
@@ -295,16 +281,14 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
     moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Returns whether a deleted object is first stored with a deletion timestamp, even if nothing
-/// blocks its removal. This applies to pods if `SimulatorBuilder::graceful_pod_deletion` is set.
+/// Returns whether the object is a pod and `SimulatorBuilder::graceful_pod_deletion` is set.
 fn ends_gracefully(writer: &Writer<'_>) -> bool {
     let kind = &writer.served.kind;
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds. It is 0 except for a scheduled pod that has not finished,
-/// if `SimulatorBuilder::graceful_pod_deletion` is set. For such a pod it is `wanted`, or the
-/// period in the pod's spec (default: 30).
+/// Returns the grace period in seconds. The period is 0 except for a scheduled pod that has not
+/// finished, if `SimulatorBuilder::graceful_pod_deletion` is set.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

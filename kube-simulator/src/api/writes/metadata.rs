@@ -14,7 +14,6 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orp
 /// Maximum total length of all annotations, including keys, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Returns the errors in an object's metadata, up to the maximum length of [`FieldErrors`].
 pub(super) fn check(body: &Body) -> Vec<FieldError> {
     let Some(metadata) = body.get("metadata") else {
         return Vec::new();
@@ -43,12 +42,13 @@ fn entries<'m>(metadata: &'m Value, field: &str) -> impl Iterator<Item = (&'m St
     metadata.get(field).and_then(Value::as_object).into_iter().flatten()
 }
 
-fn invalid<'v>(
+/// Returns one error for each of the `reasons` why a value is invalid.
+pub(super) fn invalid<'v>(
     field: &'static str,
     value: &'v str,
-    wrong: Vec<String>,
+    reasons: Vec<String>,
 ) -> impl Iterator<Item = FieldError> + 'v {
-    wrong.into_iter().map(move |why| FieldError::invalid(field, &format!("{value:?}"), &why))
+    reasons.into_iter().map(move |why| FieldError::invalid(field, &format!("{value:?}"), &why))
 }
 
 fn check_finalizers(finalizers: &[&str]) -> Vec<FieldError> {

@@ -1,12 +1,12 @@
-//! The check that a namespace accepts new objects, and the label and the finalizers of a namespace.
+//! The rules for namespaces: which of them accept new objects, which of them clients can delete, and
+//! their label and finalizers.
 
 use serde_json::Value;
 
 use super::{Body, Writer, metadata_mut, metadata_str, object_mut};
 use crate::api::status::{self, Refusal};
 
-/// Returns an error if the namespace of a new object is being deleted. If the simulator requires
-/// namespaces, also returns an error if the namespace does not exist.
+/// Returns an error if the namespace is being deleted, or if it is required and does not exist.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let (Some(name), Some(namespaces)) = (writer.namespace, writer.api.catalogue.at("/api/v1/namespaces"))
     else {
@@ -23,10 +23,22 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
     }
 }
 
-/// The label of each namespace with its name.
+/// The namespaces that clients cannot delete.
+const PERMANENT: [&str; 3] = ["default", "kube-public", "kube-system"];
+
+/// Returns an error if a client deletes a permanent namespace. A write without a manager does not
+/// come from a client.
+pub(super) fn check_deletable(writer: &Writer<'_>, name: &str) -> Result<(), Refusal> {
+    let kind = &writer.served.kind;
+    if kind.is_namespace() && PERMANENT.contains(&name) && writer.options.manager.is_some() {
+        return Err(status::forbidden(kind, name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}
+
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Sets the label with the name of a namespace. Clients can neither change nor remove this label.
+/// Sets the label with the name, which clients can neither change nor remove.
 pub(super) fn set_name_label(namespace: &mut Body) {
     let name = metadata_str(namespace, "name").unwrap_or_default().to_owned();
     object_mut(metadata_mut(namespace), "labels").insert(NAME_LABEL.to_owned(), name.into());
@@ -35,13 +47,13 @@ pub(super) fn set_name_label(namespace: &mut Body) {
 /// The finalizer of the namespace controller, in the spec of each namespace.
 const CONTROLLER: &str = "kubernetes";
 
-/// Returns the finalizers in the spec of a namespace. Its metadata can contain other finalizers.
+/// Returns the finalizers in the spec. The metadata can contain other finalizers.
 pub(crate) fn spec_finalizers(namespace: &Body) -> Vec<String> {
     let listed = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
     listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in the spec of a namespace. An empty list removes the field.
+/// Sets the finalizers in the spec. An empty list removes the field.
 pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>) {
     let spec = object_mut(namespace, "spec");
     if finalizers.is_empty() {
@@ -51,7 +63,7 @@ pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>)
     }
 }
 
-/// Adds the finalizer of the namespace controller to the spec of a namespace.
+/// Adds the finalizer of the namespace controller.
 pub(super) fn add_finalizer(namespace: &mut Body) {
     let mut held = spec_finalizers(namespace);
     if !held.iter().any(|finalizer| finalizer == CONTROLLER) {
@@ -60,8 +72,7 @@ pub(super) fn add_finalizer(namespace: &mut Body) {
     set_spec_finalizers(namespace, held);
 }
 
-/// Removes the finalizer of the namespace controller from the spec of a namespace, and returns
-/// whether it was present.
+/// Removes the finalizer of the namespace controller, and returns whether it was present.
 pub(crate) fn remove_finalizer(namespace: &mut Body) -> bool {
     let mut held = spec_finalizers(namespace);
     let before = held.len();

@@ -1,7 +1,5 @@
-//! [`Shape`]: the form of objects in a response: whole objects, only metadata, or rows of a table.
-//!
-//! Objects are stored as JSON in one version. A shape converts them to the form and the
-//! [`Encoding`] that the client accepts.
+//! [`Shape`]: converts stored objects to the form (whole objects, only metadata, or rows of a
+//! table) and the encoding of a response.
 
 mod cells;
 mod duration;
@@ -24,14 +22,12 @@ use crate::http::encoding::protobuf;
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-const PARTIAL: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
-
 /// The form of objects that the `Accept` header requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Full,
-    /// Only the metadata, as `PartialObjectMetadata`.
-    Metadata,
+    /// Only the metadata, as `PartialObjectMetadata` of this version of `meta.k8s.io`.
+    Metadata(&'static str),
     /// Rows for display, as a `Table` of this version of `meta.k8s.io`.
     Table(&'static str),
 }
@@ -109,7 +105,6 @@ impl Shape {
         self.encoding.document(&*json).into_owned().into()
     }
 
-    /// Returns a watch event for an object.
     pub(crate) fn event(&mut self, kind: &str, object: &Object) -> Vec<u8> {
         if self.sends_stored_protobuf() {
             return protobuf::event(kind, &self.stored_protobuf(object));
@@ -123,7 +118,7 @@ impl Shape {
     fn append_json(&mut self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full => self.append_full(buffer, object),
-            Form::Metadata => append_metadata(buffer, object),
+            Form::Metadata(version) => append_metadata(buffer, version, object.metadata_json()),
             Form::Table(version) => {
                 let table = self.rows.table(version, &self.kind, &self.value(object));
                 buffer.extend_from_slice(table.to_string().as_bytes());
@@ -131,8 +126,7 @@ impl Shape {
         }
     }
 
-    /// Appends the JSON of a list item. With [`Form::Full`], items of built-in kinds omit `kind`
-    /// and `apiVersion`.
+    /// Appends the JSON of a list item. Whole items of built-in kinds omit `kind` and `apiVersion`.
     pub(crate) fn append_item(&self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full if self.kind.is_built_in() => {
@@ -140,7 +134,7 @@ impl Shape {
                 self.append_after_type(buffer, object);
             }
             Form::Full => self.append_full(buffer, object),
-            Form::Metadata => append_metadata(buffer, object),
+            Form::Metadata(version) => append_metadata(buffer, version, object.metadata_json()),
             Form::Table(version) => {
                 let row = self.rows.row(version, &self.kind, &self.value(object));
                 buffer.extend_from_slice(row.to_string().as_bytes());
@@ -148,9 +142,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark event. As in the real server, the object of a bookmark has only its type,
-    /// its metadata and Go's zero values, and need not be valid. Some of the zero values are
-    /// omitted.
+    /// Returns a bookmark event. As in the real server, its object has only the type, the metadata
+    /// and Go's zero values, and need not be valid.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
@@ -158,8 +151,10 @@ impl Shape {
                 let (kind, version) = (&self.kind.kind, self.kind.api_version());
                 format!(r#"{{"kind":"{kind}","apiVersion":"{version}","metadata":{metadata}{zeros}}}"#)
             }
-            Form::Metadata => {
-                format!(r#"{}{metadata}}}"#, String::from_utf8_lossy(PARTIAL))
+            Form::Metadata(version) => {
+                let mut json = BytesMut::new();
+                append_metadata(&mut json, version, metadata.to_string().as_bytes());
+                return self.encoding.event("BOOKMARK", &json);
             }
             Form::Table(version) => {
                 let empty = json!({ "metadata": metadata });
@@ -173,7 +168,9 @@ impl Shape {
     pub(crate) fn list_head(&self, metadata: &Value) -> String {
         let (kind, api_version) = match self.form {
             Form::Full => (format!("{}List", self.kind.kind), self.kind.api_version()),
-            Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Form::Metadata(version) => {
+                ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{version}"))
+            }
             Form::Table(version) => {
                 let columns = table::definitions(&self.kind);
                 return format!(
@@ -212,8 +209,8 @@ impl Shape {
         }
     }
 
-    /// Appends the part of an object's JSON after `kind` and `apiVersion`, in the requested
-    /// version.
+    /// Appends only the part of an object's JSON that follows `kind` and `apiVersion`, including
+    /// the closing brace.
     fn append_after_type(&self, buffer: &mut BytesMut, object: &Object) {
         if !autoscaling::is_converted(&self.kind) {
             return buffer.extend_from_slice(object.json_after_type());
@@ -235,15 +232,16 @@ impl Shape {
     }
 }
 
-fn append_metadata(buffer: &mut BytesMut, object: &Object) {
-    buffer.extend_from_slice(PARTIAL);
-    buffer.extend_from_slice(object.metadata_json());
+fn append_metadata(buffer: &mut BytesMut, version: &str, metadata: &[u8]) {
+    buffer.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/"#);
+    buffer.extend_from_slice(version.as_bytes());
+    buffer.extend_from_slice(br#"","metadata":"#);
+    buffer.extend_from_slice(metadata);
     buffer.extend_from_slice(b"}");
 }
 
-/// Returns the JSON that follows the metadata in a bookmark's object: Go's zero values of `spec`
-/// and `status`. It is empty for custom resources. As a simplification, some nested fields are left
-/// out, and the JSON is also empty for kinds without a status.
+/// Returns the JSON after the metadata in a bookmark's object: Go's zero values of `spec` and
+/// `status`. As a simplification, some zero values are omitted.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

@@ -42,9 +42,7 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Adjusts the options of a watch: a server with streaming lists treats a watch without a
-    /// resource version, or from version 0, as a streaming list, too; a server that ignores
-    /// streaming lists drops `sendInitialEvents` and `resourceVersionMatch`.
+    /// Adjusts the options of a watch as a server with this behavior does.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -59,12 +57,11 @@ impl StreamingLists {
 pub(crate) enum SlowWatches {
     /// The watch ends if more than this number of events is pending.
     Counted(u64),
-    /// The rule of a real server: the server waits for watches whose buffers are full, within a
-    /// time budget per resource. When the budget is used up, the slow watch ends.
+    /// The rule of a real server: the watch ends if its buffer is full and the time budget of the
+    /// resource is used up.
     Timed,
 }
 
-/// The settings of all watches of a simulator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchRules {
     pub(crate) slow_watches: SlowWatches,
@@ -103,9 +100,8 @@ enum Start {
 
 /// Opens a watch. The caller must have called [`StreamingLists::adjust`].
 ///
-/// Returns an error, which becomes the HTTP response, if a parameter is invalid or the watch cache
-/// is not ready. As on the real server, the stream reports any later error as an `ERROR` event, and
-/// then ends.
+/// Returns an error if a parameter is invalid or the watch cache is not ready. As on the real
+/// server, the stream reports any later error as an `ERROR` event.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
@@ -144,8 +140,8 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     })
 }
 
-/// Returns the error message for an expired resource version. The watch cache's message contains
-/// `floor`, the lowest available version. For kinds without a watch cache, the message is etcd's.
+/// Returns the error message of the watch cache or of etcd for an expired resource version. `floor`
+/// is the lowest available version.
 fn too_old(table: &Table, version: u64, floor: u64) -> String {
     if table.kind.is_cached() {
         return format!("too old resource version: {version} ({floor})");
@@ -153,10 +149,8 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// Returns the maximum number of events that a server buffers for one watch of a kind. If the
-/// kind's watches are indexed by a field, the number is small for watches that select one value of
-/// the field, and large for the kind's other watches.
-fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
+/// Returns the maximum [`channel_size`](Table::channel_size) of a watch of a kind.
+fn max_channel_size(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,
         Some(field) if filter.requires_one_value(kind, field) => 10,
@@ -169,13 +163,13 @@ impl Opening {
         match self.rules.slow_watches {
             SlowWatches::Counted(capacity) => SlowWatchLimit { capacity, is_timed: false },
             // A lagging replica that catches up sends a burst of events, which must not end
-            // watches. For kinds that are not cached, etcd serves the watches: it does not end
-            // slow watches, but waits for them.
+            // watches. For kinds that are not cached, etcd serves the watches, and waits for slow
+            // ones.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
                 SlowWatchLimit { capacity: u64::MAX, is_timed: false }
             }
             SlowWatches::Timed => {
-                let channel_size = self.table.channel_size(max_buffered(&self.table.kind, &self.filter));
+                let channel_size = self.table.channel_size(max_channel_size(&self.table.kind, &self.filter));
                 // The real server has two channels: one before the encoder and one after it.
                 SlowWatchLimit { capacity: 2 * channel_size, is_timed: true }
             }

@@ -1,8 +1,7 @@
 //! [`WatchStream`]: a running watch, which pulls events from the table's history and encodes them.
 //!
-//! A write only wakes the watches; each watch then pulls the events from the history. A watch whose
-//! client does not read stops pulling. If such a watch lags too far behind, its stream ends without
-//! an error, as on the real server.
+//! A watch whose client does not read stops pulling. If such a watch lags too far behind, its
+//! stream ends without an error, as on the real server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,29 +24,26 @@ use crate::storage::{Event, Listener, Reader, ReaderError, Revision, Table};
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The interval at which a real server checks for due bookmarks. The simulator shifts each bookmark
-/// at random by about this time.
+/// The interval at which a real server checks for due bookmarks.
 const TICK: Duration = Duration::from_secs(1);
-/// A real server sends a due bookmark at its next check for due bookmarks. This is the maximum wait
-/// for that check, as a multiple of [`TICK`].
+/// The maximum wait of a due bookmark for the next check, as a multiple of [`TICK`].
 const MAX_TICK_DELAY: f64 = 1.25;
 
-/// Maximum time from now to a deadline. A longer time could overflow the clock, so it is shortened.
+/// Maximum time from now to a deadline. A longer time could overflow the clock.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Returns the time that is `wait` from now, or a year from now if `wait` is longer than a year.
+/// Returns the time that is `wait`, but at most a year, from now.
 pub(super) fn deadline_after(wait: Duration) -> Instant {
     Instant::now() + wait.min(MAX_WAIT)
 }
 
-/// A running watch.
 #[derive(Debug)]
 pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
-    /// The newest resource version that the API server of this watch has received from the storage.
+    /// The resource version that the API server of this watch has reached.
     pub(super) revision: Revision,
-    /// For an API server that can lag behind the storage: notifies this watch when the server may
-    /// have received new events. `None` for other servers, because `changes` reports each write.
+    /// Notifies this watch when a lagging server may have received new events. `None` for other
+    /// servers, because `changes` reports each write.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -59,18 +55,17 @@ pub(super) struct WatchStream {
     pub(super) deadline: Instant,
     pub(super) bookmarks: Option<Bookmarks>,
     pub(super) initial: Initial,
-    /// The position of this watch in the history.
     pub(super) reader: Reader,
     /// Events up to this resource version are skipped. The version can be in the future.
     pub(super) after: u64,
-    /// Events that were read from the history and are not yet sent.
+    /// Events from the history that are not yet sent.
     pub(super) pending: VecDeque<Arc<Event>>,
     /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Bytes, errors and ends of the stream that a test injects. Each waits until all received
-    /// events up to its resource version ([`PlacedInjection::after`]) are sent.
+    /// Injections of a test. Each waits until all received events up to its resource version
+    /// ([`PlacedInjection::after`]) are sent.
     pub(super) inbox: VecDeque<PlacedInjection>,
-    /// Injected data that replaces events: the first entry replaces the next event that is sent.
+    /// Injections that replace events: the first entry replaces the next event that is sent.
     pub(super) substitutes: VecDeque<WatchInjection>,
     pub(super) ended: Option<Ending>,
     pub(super) registration: Registration,
@@ -80,18 +75,16 @@ pub(super) struct WatchStream {
 #[derive(Debug, Default)]
 pub(super) struct Initial {
     pub(super) objects: std::vec::IntoIter<Arc<Object>>,
-    /// The bookmark after the objects, if requested.
     pub(super) end_bookmark: Option<EndBookmark>,
 }
 
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the initial objects. If the watch reads the history beyond this
-    /// version before it sends the bookmark, the bookmark gets the later version.
+    /// The resource version of the initial objects. The bookmark can get a later version.
     pub(super) version: u64,
-    /// The earliest time at which the bookmark is sent. `None` if the bookmark directly follows the
-    /// initial objects, as on current servers.
+    /// The earliest time for the bookmark. `None` if the bookmark directly follows the initial
+    /// objects, as on current servers.
     pub(super) due: Option<Instant>,
 }
 
@@ -112,16 +105,15 @@ impl Bookmarks {
     }
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
-    /// sooner. The time is shifted at random by about a second, because a real server checks for
-    /// due bookmarks only once per second. In any case, the bookmark is at least `min_wait` from
-    /// now, or a 60th of the interval if that is shorter.
+    /// sooner. The time is shifted at random, because a real server checks for due bookmarks only
+    /// once per second. The wait is at least `min_wait`, or a 60th of the interval if that is
+    /// shorter.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         let due = last.map_or(regular, |last| last.min(regular));
-        // If the interval is shorter than a minute, the time between two checks is shorter than a
-        // second in proportion, and so are the shift and the minimum wait.
+        // For intervals below a minute, the time between two checks is shorter in proportion.
         let tick = (self.interval / 60).min(TICK);
         let (earlier, later) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_DELAY));
@@ -129,8 +121,8 @@ impl Bookmarks {
         self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Schedules the bookmark that follows the current one. It is not sent before the next time at
-    /// which a real server would check for due bookmarks.
+    /// Schedules the bookmark after the one that is now due. `min_wait` is [`TICK`], because a real
+    /// server sends no bookmark before its next check.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();
         self.schedule(TICK);
@@ -138,13 +130,12 @@ impl Bookmarks {
 }
 
 impl WatchStream {
-    /// Converts the watch to the body of a response.
     pub(super) fn into_bytes(self) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
         stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
     }
 
     /// Waits for the next piece of the response body, or for the error with which an injection
-    /// breaks the connection. Returns `None` after the end of the watch.
+    /// breaks the connection.
     async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
         loop {
             let mut buffer = BytesMut::new();
@@ -194,8 +185,8 @@ impl WatchStream {
         self.end_initial(buffer, |end| end.due.is_none());
     }
 
-    /// Sends the bookmark that ends the initial events, if `is_due` returns true for it. The
-    /// version of the bookmark covers all events that were sent before.
+    /// Sends the bookmark that ends the initial events, if `is_due` returns true. The version of
+    /// the bookmark covers all earlier events.
     fn end_initial(&mut self, buffer: &mut BytesMut, is_due: impl FnOnce(&EndBookmark) -> bool) {
         if self.framing.is_full(buffer) || self.ended.is_some() || !self.pending.is_empty() {
             return;
@@ -207,12 +198,15 @@ impl WatchStream {
     }
 
     fn fill_events(&mut self, buffer: &mut BytesMut) {
-        while let Ok(command) = self.commands.try_recv() {
-            self.execute(command);
-        }
+        self.receive_commands();
         while !self.framing.is_full(buffer) && self.ended.is_none() {
             if self.pending.is_empty() {
                 self.pull();
+                // An injection from before one of the pulled events must precede this event. If no
+                // event was pulled, an event from before the injection can still be unread.
+                if self.receive_commands() && self.pending.is_empty() {
+                    continue;
+                }
             }
             let next = self.pending.pop_front();
             self.execute_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
@@ -242,8 +236,8 @@ impl WatchStream {
         }
     }
 
-    /// Skips a bookmark that became due while the buffer of this watch was full. When a buffer is
-    /// full, a real server waits to deliver an event, but drops a bookmark.
+    /// Skips a bookmark that became due while the buffer of this watch was full, because a real
+    /// server drops such a bookmark.
     fn skip_bookmark_when_full(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
@@ -288,8 +282,7 @@ impl WatchStream {
     }
 
     /// Returns the type and the object of the event as the client of this watch receives it; `None`
-    /// if the client does not receive the event. For an object that starts or stops matching the
-    /// selectors of the watch, the type is `ADDED` or `DELETED`.
+    /// if the client does not receive the event.
     fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
         let now = !event.is_deletion && self.filter.matches(&event.object);
@@ -302,6 +295,16 @@ impl WatchStream {
         }
     }
 
+    /// Executes all sent commands, and returns whether there were any.
+    fn receive_commands(&mut self) -> bool {
+        let mut received = false;
+        while let Ok(command) = self.commands.try_recv() {
+            self.execute(command);
+            received = true;
+        }
+        received
+    }
+
     fn execute(&mut self, command: Command) {
         match command {
             Command::Inject(placed) => self.inbox.push_back(placed),
@@ -309,9 +312,8 @@ impl WatchStream {
         }
     }
 
-    /// Handles the injections that a test has placed before the event with this resource version.
-    /// Sends injections that replace no event. Moves the others to `substitutes`, which replace the
-    /// next events that are sent.
+    /// Sends the injections that a test has placed before the event with this resource version.
+    /// Keeps those that replace the event.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
@@ -326,8 +328,7 @@ impl WatchStream {
         }
     }
 
-    /// Sends an injection. `event` is the encoded event that the injection replaces; empty if it
-    /// replaces none.
+    /// Sends an injection. `event` is the encoded event that the injection replaces, or empty.
     fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection, event: &[u8]) {
         match &injection.content {
             Content::Bytes(bytes) => buffer.extend_from_slice(bytes),
@@ -381,8 +382,8 @@ impl WatchStream {
     }
 }
 
-/// Waits for the next notification of [`WatchStream::progress`]. Without a listener, never returns,
-/// so that `select!` waits for its other branches.
+/// Waits for the next notification. Without a listener, never returns, so that `select!` waits for
+/// its other branches.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.notified().await,

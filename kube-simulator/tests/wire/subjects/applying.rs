@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
+use crate::custom::Widgets;
 use crate::objects::{containers, deployment, secret, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{APPLY, MERGE, Server};
@@ -31,6 +32,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_dry_run_of_applying_stores_nothing),
         scenario(force_is_refused_for_other_patches),
         scenario(applying_a_duplicate_list_element_is_refused),
+        scenario(applying_an_undeclared_field_is_refused),
         scenario(applying_a_uid_to_a_missing_object_is_a_conflict),
         scenario(applying_another_uid_is_refused),
         scenario(managed_fields_list_appliers_first),
@@ -208,6 +210,21 @@ async fn applying_a_duplicate_list_element_is_refused(server: Server) {
     let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
     let message = ".metadata.finalizers: duplicate entries for key [=\"wire.test/a\"]";
     answer.refused_with(500, "", message);
+}
+
+async fn applying_an_undeclared_field_is_refused(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut object = widgets.widget("a", "red");
+    object["spec"]["unknown"] = 1.into();
+    let message = format!(
+        "failed to create typed patch object (/a; {}/v1, Kind=Widget): .spec.unknown: field not declared in \
+         schema",
+        widgets.group
+    );
+    for validation in ["Ignore", "Strict", "Warn"] {
+        let path = format!("{}/a?fieldManager=one&fieldValidation={validation}", widgets.path());
+        server.patch(&path, APPLY, &object).await.refused(500, "", &message);
+    }
 }
 
 async fn applying_a_uid_to_a_missing_object_is_a_conflict(server: Server) {

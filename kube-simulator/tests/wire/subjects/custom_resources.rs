@@ -1,5 +1,6 @@
 //! Objects of custom resources, and their differences from built-in ones.
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
@@ -17,6 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_custom_object_of_another_kind_is_refused),
         scenario(a_missing_custom_object_is_not_found),
         scenario(an_unknown_subresource_of_a_custom_object_is_not_found),
+        scenario(an_unsupported_verb_of_a_custom_object_is_not_allowed),
         scenario(custom_object_is_not_created_outside_of_a_namespace),
         scenario(an_unknown_field_is_pruned),
         scenario(a_default_of_the_schema_is_filled_in),
@@ -120,6 +122,21 @@ async fn an_unknown_subresource_of_a_custom_object_is_not_found(server: Server) 
     let path = format!("{}/nonsense", path_of(&widgets, "a"));
     server.get(&path).await.refused(404, "NotFound", &message).is_about(&widgets.group, "widgets", "a");
     server.patch(&path, MERGE, &json!({})).await.refused(404, "NotFound", &message);
+}
+
+async fn an_unsupported_verb_of_a_custom_object_is_not_allowed(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let object = widgets.create("a", "red").await;
+    let path = path_of(&widgets, "a");
+    let message =
+        |verb: &str| format!("{verb} is not supported on resources of kind \"widgets.{}\"", widgets.group);
+    for path in [format!("{path}/status"), format!("{path}/scale")] {
+        let refusal = server.post(&path, &object).await.refused(405, "MethodNotAllowed", &message("create"));
+        refusal.is_about(&widgets.group, "widgets", "");
+        server.delete(&path).await.refused(405, "MethodNotAllowed", &message("delete"));
+    }
+    // The server has no verb for this method.
+    server.call(Method::OPTIONS, &path, &[], "").await.refused(405, "MethodNotAllowed", &message(""));
 }
 
 async fn custom_object_is_not_created_outside_of_a_namespace(server: Server) {

@@ -24,6 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_grace_period_must_be_a_number),
         scenario(unknown_propagation_policy_is_refused),
         scenario(delete_with_two_policies_is_refused),
+        scenario(unfinished_delete_without_orphans_is_accepted),
         scenario(an_object_with_a_finalizer_is_only_marked),
         scenario(a_second_delete_of_a_marked_object_changes_nothing),
         scenario(a_marked_object_can_be_changed),
@@ -437,4 +438,18 @@ async fn delete_with_two_policies_is_refused(server: Server) {
         answer.refused(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "propagationPolicy")]);
     }
     server.get(&server.secret_path("a")).await.expect(200);
+}
+
+/// Only the deprecated option `orphanDependents` causes this status code.
+async fn unfinished_delete_without_orphans_is_accepted(server: Server) {
+    let options = json!({ "orphanDependents": false });
+    server.create_secrets(&["a"]).await;
+    assert_eq!(delete(&server, &options).await.expect(200)["status"], "Success");
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.secrets(), &object).await;
+    let marked = delete(&server, &options).await.expect(202);
+    assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
+    server.delete(&format!("{}?orphanDependents=false", server.secret_path("a"))).await.expect(202);
+    delete(&server, &json!({ "propagationPolicy": "Background" })).await.expect(200);
 }

@@ -24,6 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(metadata_alone_of_a_watch),
         scenario(metadata_alone_of_a_new_object),
         scenario(metadata_alone_is_paged_like_any_list),
+        scenario(metadata_alone_has_the_requested_version),
         scenario(a_refusal_is_a_status_in_any_form),
         scenario(answer_to_a_delete_is_a_status_in_any_form),
         scenario(delete_options_of_an_unknown_type_are_refused),
@@ -137,6 +138,17 @@ async fn metadata_alone_is_paged_like_any_list(server: Server) {
     server.create_secrets(&["a", "b", "c"]).await;
     let list = server.get_as(&format!("{}?limit=2", server.secrets()), METADATA_LIST).await.expect(200);
     assert_eq!((names(&list), &list["metadata"]["remainingItemCount"]), (vec!["a", "b"], &json!(1)));
+}
+
+async fn metadata_alone_has_the_requested_version(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let old = |form: &str| form.replace("v=v1", "v=v1beta1");
+    let object = server.get_as(&server.secret_path("a"), &old(METADATA)).await.expect(200);
+    let list = server.get_as(&server.secrets(), &old(METADATA_LIST)).await.expect(200);
+    let added = server.watch_as(&server.secrets(), &old(METADATA), &[]).await.expect("ADDED").await;
+    for object in [&object, &list, &list["items"][0], &added] {
+        assert_eq!(object["apiVersion"], "meta.k8s.io/v1beta1", "{object}");
+    }
 }
 
 async fn a_refusal_is_a_status_in_any_form(server: Server) {

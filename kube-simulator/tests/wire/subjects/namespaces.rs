@@ -15,6 +15,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(label_with_the_name_of_a_namespace_is_fixed),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
         scenario(a_deleted_namespace_is_terminating_first),
+        scenario(some_default_namespaces_cannot_be_deleted),
         scenario(second_delete_of_a_namespace_changes_nothing),
         scenario(namespace_finalizer_is_removed_by_finalize),
         scenario(namespace_is_removed_with_its_last_spec_finalizer),
@@ -103,6 +104,15 @@ async fn a_deleted_namespace_is_terminating_first(server: Server) {
     );
     let refusal = server.post(&server.secrets(), &secret("b")).await.refused(403, "Forbidden", &message);
     refusal.has_causes(&[("NamespaceTerminating", "metadata.namespace")]);
+}
+
+async fn some_default_namespaces_cannot_be_deleted(server: Server) {
+    for name in ["default", "kube-public", "kube-system"] {
+        let answer = server.delete(&format!("/api/v1/namespaces/{name}?dryRun=All")).await;
+        let message = format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted");
+        answer.refused(403, "Forbidden", &message).is_about("", "namespaces", name);
+    }
+    server.delete("/api/v1/namespaces/kube-node-lease?dryRun=All").await.expect(200);
 }
 
 async fn default_namespace_has_the_service_of_the_api_server(server: Server) {

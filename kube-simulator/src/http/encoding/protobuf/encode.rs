@@ -11,7 +11,7 @@ use kube_messages::{Field, Message, Messages, Shape, Type, put_bytes, put_double
 use super::MAGIC;
 use super::node::{Fields, Node};
 
-/// The number of bytes to reserve for the envelope of an object, in addition to its content.
+/// The number of bytes to reserve for the envelope of an object.
 const ROOM: usize = 256;
 
 /// Go's encoding of each protobuf message with no field set, by the index of the message in
@@ -19,8 +19,8 @@ const ROOM: usize = 256;
 static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
     LazyLock::new(|| (0..Messages::all().len()).map(|_| OnceLock::new()).collect());
 
-/// The error of a value that does not have the type of its field. A real server cannot store such a
-/// value, but the simulator does not check built-in kinds.
+/// A value does not have the type of its field. A real server cannot store such a value, but the
+/// simulator does not check built-in kinds.
 struct WrongFieldType;
 
 /// Encodes an object from JSON that contains `kind` and `apiVersion`. The result is empty if the
@@ -39,13 +39,15 @@ pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<
 }
 
 fn content_of(api_version: &str, kind: &str, object: &Fields<'_>) -> Option<Vec<u8>> {
+    // The metadata-only kinds have the same messages in both versions.
+    let api_version = if api_version == "meta.k8s.io/v1beta1" { "meta.k8s.io/v1" } else { api_version };
     let message = Messages::all().of_kind(api_version, kind)?;
     let mut out = Vec::new();
     put_message(&mut out, message, object);
     Some(out)
 }
 
-/// Returns the protobuf of an object: the encoded `content` in the envelope with version and kind.
+/// Encodes an object from its encoded content.
 pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + ROOM);
     put_envelope(&mut out, api_version, kind, |out| put_bytes(out, 2, content));
@@ -198,8 +200,8 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
     Ok(())
 }
 
-/// Appends field `number` with `object`, encoded as `message`. If `object` is `None`, the value is
-/// the encoding of an object without fields. If `message` is `None`, the value is empty.
+/// Appends field `number` with `object`, encoded as `message`. Without an object, encodes an object
+/// without fields.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),
@@ -215,8 +217,8 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
     }
 }
 
-/// Encodes a value whose type is a choice between several types (`is_choice`). The choice is a
-/// message with one field per type; only the last field whose type fits the value is set.
+/// Encodes a value that can have one of several types (`is_choice`). The message `choice` has one
+/// field for each type. Only the last field whose type fits the value is set.
 fn put_choice(
     out: &mut Vec<u8>,
     number: u64,
