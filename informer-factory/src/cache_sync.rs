@@ -1,5 +1,4 @@
-//! [`wait_for_cache_sync`]: waits until informers and handlers are synced. Its error names the ones
-//! that are not synced.
+//! [`wait_for_cache_sync`]: waits until informers and handlers are synced.
 //!
 //! client-go: `WaitForCacheSync` and `WaitFor` of `tools/cache/shared_informer.go`, which poll.
 
@@ -27,11 +26,11 @@ pub trait CacheSync: Send + Sync {
     }
 
     /// Returns the state of a namespace in this cache: watched, removed, or not recorded. Default:
-    /// not recorded ([`NamespaceWatch::Fixed`]), for a cache whose namespaces cannot be added or
+    /// not recorded ([`NamespaceWatch::Unrecorded`]), for a cache whose namespaces cannot be added or
     /// removed.
     fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         _ = namespace;
-        NamespaceWatch::Fixed
+        NamespaceWatch::Unrecorded
     }
 
     /// Returns a description of the informer or handler, with the reason why it is not synced.
@@ -39,13 +38,13 @@ pub trait CacheSync: Send + Sync {
 }
 
 /// The state of one namespace in a cache: watched, removed, or not recorded
-/// ([`Fixed`](Self::Fixed)).
+/// ([`Unrecorded`](Self::Unrecorded)).
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
     /// The cache has no record of this namespace. A cache whose namespaces cannot be added or
     /// removed has no records at all. Other caches record each watched namespace, and at least the
     /// last 10,000 removed ones.
-    Fixed,
+    Unrecorded,
     /// The cache watches the namespace.
     Watched {
         /// Cancelled when the cache stops watching the namespace, before the first of its objects

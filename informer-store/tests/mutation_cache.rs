@@ -295,6 +295,19 @@ fn i9_watermark_evicts_older_added_objects() {
 }
 
 #[test]
+fn write_that_the_store_has_quarantined_is_returned() {
+    let mut setup = defaults();
+    setup.put(object("a", "1", "x"));
+    assert!(setup.cache.record(object("a", "2", "y")));
+    // The informer received version 2, but could not decode it. So the store keeps version 1.
+    setup.writer.transaction(Vec::new(), Some(&ResourceVersion::from("3")));
+    assert_eq!((setup.version().as_deref(), setup.on("x").len(), setup.on("y").len()), (Some("2"), 0, 1));
+    assert!(setup.cache.record(object("a", "2", "y")), "a late write is recorded too");
+    setup.put(object("a", "4", "x"));
+    assert_eq!((setup.version().as_deref(), setup.cache.is_empty()), (Some("4"), true));
+}
+
+#[test]
 fn incomparable_versions_never_hide_stored_objects() {
     let mut setup = Setup::with_adds();
     setup.put(object("a", "v1", "x"));

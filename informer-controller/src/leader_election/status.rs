@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The data of an [`ElectionStatus`]: the leader, and the last failure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct ElectionState {
     leader: Option<String>,
@@ -98,8 +97,7 @@ impl Reporter {
         ElectionStatus { state: self.state.subscribe() }
     }
 
-    /// Records the outcome of an attempt to acquire, renew or release the lease: the lease's
-    /// holder, and the failure if the attempt failed.
+    /// Records the lease's holder after an attempt, and the failure if the attempt failed.
     pub(super) fn record_attempt(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
         let (lease, now) = (&self.lease, problem.clone());
         let before = self.change(|state| {
@@ -112,7 +110,7 @@ impl Reporter {
                 tracing::warn!(
                     %lease,
                     %problem,
-                    "lease request failed; retrying (consecutive repeats of this failure are not logged)"
+                    "lease request failed (consecutive repeats of this failure are not logged)"
                 );
             }
             None => tracing::info!(%lease, "lease requests succeed again"),
@@ -137,8 +135,8 @@ impl Reporter {
         }
     }
 
-    /// Changes the status, and returns the previous status. If the new status is different, wakes
-    /// the callers that wait in [`ElectionStatus::changed`].
+    /// Changes the status, and returns the previous status. Wakes waiters only if the new status is
+    /// different.
     fn change(&self, change: impl FnOnce(&mut ElectionState)) -> ElectionState {
         let mut before = ElectionState::default();
         self.state.send_if_modified(|state| {
@@ -150,7 +148,6 @@ impl Reporter {
     }
 }
 
-/// A guard. When it is dropped, it records that this candidate no longer leads.
 #[derive(Debug)]
 pub(super) struct Leading(Reporter);
 

@@ -23,7 +23,6 @@ use super::overdue::Overdue;
 use crate::{KeyWrites, WriteTracker};
 use informer_factory::{CacheSync, NamespaceWatch};
 
-/// A function that returns the namespace of a key, if the key has one.
 pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
 
 /// A cache that the reconcile function reads.
@@ -33,7 +32,6 @@ pub(super) struct ReadCache {
     pub(super) is_watched: bool,
 }
 
-/// The caches that a controller reads, and its pending writes.
 pub(super) struct Readiness<T> {
     tracker: WriteTracker<T>,
     caches: Arc<[ReadCache]>,
@@ -48,16 +46,14 @@ enum Coverage {
     /// A cache has not listed the namespace yet. Or a cache that adds keys to the queue no longer
     /// watches the namespace, but another such cache still watches it.
     Partial {
-        /// The position of the cache in `Readiness::caches`: a cache that has not listed the
-        /// namespace, or if all have listed it, one that no longer watches it.
+        /// The position in `Readiness::caches` of a cache that has not listed the namespace, or if
+        /// all have listed it, of one that no longer watches it.
         cache: usize,
-        /// If `cache` has not listed the namespace: a completion that is set when `cache` has
-        /// listed it. If `cache` no longer watches the namespace: a completion that is set when
-        /// `cache` watches it again.
+        /// A completion that is set when `cache` has listed the namespace, or watches it again.
         complete: Completion,
-        /// If `cache` no longer watches the namespace: a token for each other cache that adds keys
-        /// to the queue and still watches the namespace. The token is cancelled when that cache
-        /// stops watching the namespace. Empty if `cache` has not listed the namespace.
+        /// Empty if `cache` has not listed the namespace. Otherwise, one token for each cache that
+        /// adds keys to the queue and still watches the namespace. A token is cancelled when its
+        /// cache stops watching the namespace.
         other_watches: Vec<CancellationToken>,
     },
     /// Keys of the namespace are dropped, for one of these reasons:
@@ -75,8 +71,7 @@ pub(super) enum Action {
     Reconcile,
     /// Hold the key, without occupying a worker, until the caches are ready for it.
     Park,
-    /// Drop the key, because its namespace is no longer watched, or because an informer has stopped
-    /// before it had listed the namespace.
+    /// Drop the key; see [`Coverage::Released`].
     Drop,
 }
 
@@ -118,8 +113,6 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         }
     }
 
-    /// Returns a view that shows at any later time whether the caches still watch the key's
-    /// namespace.
     pub(super) fn view(&self, key: &T) -> NamespaceView {
         let mut view = NamespaceView::default();
         let Some(namespace) = (self.namespace_of)(key) else { return view };
@@ -127,7 +120,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
             match read.cache.namespace_watch(namespace) {
                 NamespaceWatch::Watched { removed } => view.removed.push(removed),
                 NamespaceWatch::Released { .. } => view.is_released = true,
-                NamespaceWatch::Fixed => {}
+                NamespaceWatch::Unrecorded => {}
             }
         }
         view
@@ -170,16 +163,22 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                 }
                 NamespaceWatch::Watched { removed } if read.is_watched => watched.push(removed),
                 NamespaceWatch::Released { watched_again } if read.is_watched => {
+                    // The informer has stopped, so it will never watch the namespace again.
+                    if is_cancelled(&watched_again) {
+                        return Coverage::Released;
+                    }
                     released = Some((cache, watched_again));
                 }
-                NamespaceWatch::Watched { .. } | NamespaceWatch::Released { .. } | NamespaceWatch::Fixed => {}
+                NamespaceWatch::Watched { .. }
+                | NamespaceWatch::Released { .. }
+                | NamespaceWatch::Unrecorded => {}
             }
         }
         match released {
             None => Coverage::Complete,
             // If `complete` is set, the namespace was added again after the loop above had read
             // that it was removed. `ready` then reads the state again without a wait.
-            Some((cache, complete)) if !watched.is_empty() && !is_cancelled(&complete) => {
+            Some((cache, complete)) if !watched.is_empty() => {
                 Coverage::Partial { cache, complete, other_watches: watched }
             }
             Some(_) => Coverage::Released,
@@ -187,9 +186,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until a cache has possibly listed a namespace, or started or stopped watching it: until
-/// `complete` is set or cancelled, or a token in `other_watches` is cancelled. The arguments are
-/// fields of a [`Coverage::Partial`].
+/// Waits until a [`Coverage::Partial`] with these fields is possibly outdated.
 async fn change(complete: &Completion, other_watches: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = other_watches.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
@@ -248,18 +245,34 @@ mod tests {
         }
     }
 
+    fn watched() -> NamespaceWatch {
+        NamespaceWatch::Watched { removed: CancellationToken::new() }
+    }
+
+    /// Returns the action for a key whose namespace has these states in the caches of a controller.
+    fn action(states: impl IntoIterator<Item = NamespaceWatch>) -> Action {
+        let read = |state| ReadCache { cache: Box::new(FixedCache(state)), is_watched: true };
+        let caches = states.into_iter().map(read).collect();
+        let overdue = Overdue::new("maps", Duration::ZERO);
+        let namespace_of: NamespaceOf<ObjectKey> = Arc::new(ObjectKey::namespace);
+        let readiness = Readiness::new(WriteTracker::new(), caches, namespace_of, overdue);
+        readiness.action(&ObjectKey::namespaced("shop", "a"))
+    }
+
     #[test]
     fn key_of_namespace_added_again_during_the_check_is_parked() {
         // One cache watches the namespace. The other cache answers that the namespace was removed,
         // but it has been added to that cache again since the answer.
         let watched_again = Completion::new();
         watched_again.set();
-        let watched = NamespaceWatch::Watched { removed: CancellationToken::new() };
-        let read = |watch| ReadCache { cache: Box::new(FixedCache(watch)), is_watched: true };
-        let caches = vec![read(watched), read(NamespaceWatch::Released { watched_again })];
-        let overdue = Overdue::new("maps", Duration::ZERO);
-        let namespace_of: NamespaceOf<ObjectKey> = Arc::new(ObjectKey::namespace);
-        let readiness = Readiness::new(WriteTracker::new(), caches, namespace_of, overdue);
-        assert_eq!(readiness.action(&ObjectKey::namespaced("shop", "a")), Action::Park);
+        assert_eq!(action([watched(), NamespaceWatch::Released { watched_again }]), Action::Park);
+    }
+
+    #[test]
+    fn key_is_dropped_if_one_of_two_released_caches_has_ended() {
+        let (ended, running) = (Completion::new(), Completion::new());
+        ended.cancel();
+        let released = |watched_again| NamespaceWatch::Released { watched_again };
+        assert_eq!(action([released(ended), released(running), watched()]), Action::Drop);
     }
 }

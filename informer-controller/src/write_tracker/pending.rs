@@ -14,19 +14,17 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// A channel with the watermark of a store, or of a namespace that is watched separately: the
-/// resource version up to which the store has all changes. The channel is closed when the informer
-/// has stopped or no longer watches the namespace.
+/// The watermark of a store, or of a namespace that is watched separately: the resource version
+/// reached so far. The channel is closed when the informer has stopped or no longer watches the
+/// namespace.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks, with the condition and the deadline that end the wait for
-/// the write. To change the condition or the deadline, the tracker replaces the whole `Pending`.
+/// A write that a cache possibly lacks. To change the condition or the deadline, the tracker
+/// replaces the whole `Pending`.
 pub(super) struct Pending {
     pub(super) id: u64,
-    /// The time at which the key stops waiting for this write.
     pub(super) until: Instant,
     pub(super) condition: Condition,
-    /// Whether [`expire`](Self::expire) has found that the time `until` has passed.
     is_expired: AtomicBool,
 }
 
@@ -59,11 +57,17 @@ impl Pending {
 /// informer has stopped or no longer watches the namespace.
 #[derive(Clone)]
 pub(super) enum Condition {
-    /// The cache has reached this version.
-    Version { watermarks: Watermarks, version: ResourceVersion },
+    Version {
+        watermarks: Watermarks,
+        version: ResourceVersion,
+    },
     /// The cache lacks the object, or has reached `version`. At this version, the object was
     /// outside the informer's selector, or the server lacked the object.
-    Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
+    Leaving {
+        watermarks: Watermarks,
+        version: ResourceVersion,
+        is_absent: StoreCheck,
+    },
     /// For a request to delete an object. One of these is true:
     /// - The cache has reached `version`, which the object had before the request, and
     ///   `shows_deletion` returns `true`: the cache lacks the object, or has it with a deletion
@@ -76,17 +80,15 @@ pub(super) enum Condition {
         shows_deletion: StoreCheck,
         is_over: CancellationToken,
     },
-    /// The request is in flight, or its outcome is unknown, so no state of the cache meets this
-    /// condition. It is met when the token is cancelled, because the outcome was reported.
+    /// The request is in flight, or its outcome is unknown. Met when the token is cancelled,
+    /// because the outcome was reported.
     InFlight(CancellationToken),
     /// The request has failed, and the server has possibly applied it. Never met:
     /// [`KeyWrites::ready`](super::KeyWrites::ready) reads the object, and replaces this condition.
     Outcome(Settlement),
 }
 
-/// A function that checks one object in a store. In [`Condition::Leaving`], it returns `true` if
-/// the store lacks the object. In [`Condition::Deletion`], it returns `true` if the store lacks the
-/// object or has it with a deletion timestamp.
+/// Checks one object in a store. [`Condition`] says what the function checks.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {
@@ -112,9 +114,8 @@ impl Condition {
         }
     }
 
-    /// Returns the condition to wait for if the server lacked `object` at `version`: the cache
-    /// lacks the object, or has reached this version. Returns `None` if the cache lacks the object
-    /// already, so that no wait is needed.
+    /// Returns the condition to wait for if the server lacked `object` at `version`; `None` if the
+    /// cache lacks the object, too.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -126,7 +127,6 @@ impl Condition {
         Some(Self::Leaving { watermarks, version, is_absent })
     }
 
-    /// Returns what the key waits for, as a text for log messages.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",
@@ -157,8 +157,7 @@ impl Condition {
         }
     }
 
-    /// Waits until the condition is met. Do not call this for an [`Outcome`](Self::Outcome), which
-    /// is never met: read the object of the write from the server instead.
+    /// Waits until the condition is met. Never returns for an [`Outcome`](Self::Outcome).
     pub(super) async fn wait_until_met(&self) {
         match self {
             Self::Version { watermarks, .. } | Self::Leaving { watermarks, .. } => {
@@ -188,8 +187,7 @@ impl Condition {
     }
 
     /// Returns the version that `store` must reach, if this is a [`Version`](Self::Version)
-    /// condition on `store`. Returns `None` for a condition on another store, and for all other
-    /// conditions.
+    /// condition on `store`.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),

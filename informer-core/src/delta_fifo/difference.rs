@@ -1,23 +1,23 @@
-//! Computes the changes of a list or a resync, mostly while the queue is not locked.
-//!
-//! Both computations read all objects that are queued, in flight or in the consumer's store. They
-//! read in slices, so that the lock is held for one slice at a time. Meanwhile, objects only move
-//! from the queue to the batch in flight, and from there to the store. The computations read these
-//! three places in the same order, so they miss no object. Unchanged objects are not queued, so the
-//! consumer processes only the differences between a list and the consumer's store. client-go:
+//! Computes the changes of a list or a resync, mostly while the queue is not locked. client-go:
 //! `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
+//!
+//! Objects are read in slices, so that the lock is held for one slice at a time. Meanwhile, objects
+//! only move from the queue to the batch in flight, and from there to the store. These three places
+//! are read in the same order, so no object is missed.
+
+use std::cell::Cell;
 
 use foldhash::HashMap;
 
 use super::Shared;
 use super::in_flight::InFlightItems;
-use super::list::{Listed, Scope, is_same};
+use super::list::{FirstList, Listed, Scope, is_same};
 use super::state::{SLICE, State};
 use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
 /// The newest change, except resyncs, of each key that is queued or in flight.
 struct Unprocessed<K> {
-    /// The newest change of each key, in the order in which the keys were queued.
+    /// In the order in which the keys were queued.
     newest: Vec<Delta<K>>,
     /// The position of each key in `newest`.
     by_key: HashMap<ObjectKey, usize>,
@@ -49,7 +49,7 @@ impl<K> Unprocessed<K> {
     }
 }
 
-/// A guard. While the guard exists, no batch can be taken from the queue. The guard holds no lock.
+/// A guard that holds no lock. While it exists, no batch can be taken from the queue.
 struct TakeBlock<'a, K: 'static>(&'a Shared<K>);
 
 impl<'a, K: 'static> TakeBlock<'a, K> {
@@ -81,18 +81,20 @@ impl<K: 'static> Shared<K> {
     /// Queues the new and changed objects of a complete list, then a deletion for each object that
     /// the list lacks.
     pub(super) fn replace(&self, listed: &Listed<K>) {
-        let first = self.state.lock().first_list(listed.scope());
         let tombstone = |key: &ObjectKey, last| Delta::Deleted(Deleted::missed(key.clone(), last));
         let changes = self.difference(listed, tombstone);
-        self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
+        let first = Cell::new(FirstList::Over);
+        let begin = |state: &mut State<K>| {
+            // I6: decided after the comparison, because the queue's initial list can end meanwhile.
+            first.set(state.first_list(listed.scope()));
+            state.begin_list(listed)
+        };
+        self.queue(changes, begin, |state| state.end_list(listed, first.get()));
     }
 
-    /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched. When
-    /// the consumer has removed these objects, the queue sets the completion
-    /// [`NamespaceFeed::released`](super::NamespaceFeed::released).
-    ///
-    /// Usually returns an empty list. If the consumer has nothing to process for the namespace, the
-    /// list contains this completion, and the caller must set it.
+    /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
+    /// Returns the completions that the caller must set: usually none, because the consumer must
+    /// remove the objects first.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -115,9 +117,7 @@ impl<K: 'static> Shared<K> {
         completed.unwrap_or_default()
     }
 
-    /// Queues a resync for every object in the consumer's store that has no change queued or in
-    /// flight. While the initial list is arriving, queues nothing. If each namespace has its own
-    /// initial list, skips only the namespaces whose initial list is arriving.
+    /// Implements [`DeltaFifo::resync`](super::DeltaFifo::resync).
     pub(super) fn resync(&self) {
         let Some(known) = self.known.as_deref() else { return };
         if self.state.lock().is_first_list_arriving() {
@@ -141,9 +141,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Calls `change` with the locked state. `change` can quickly look up keys in the batch that
-    /// the consumer is processing: the index of a large batch is built before, while the queue is
-    /// not locked.
+    /// First builds the index of a large batch in flight, while the queue is not locked. Then calls
+    /// `change` with the locked state.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
@@ -221,9 +220,9 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes, at most [`SLICE`] of them each time that it locks the queue. The consumer
-    /// cannot take any of them before all have been queued. Calls `begin` before the first change;
-    /// if `begin` returns `false`, does nothing else. Calls `end` after the last change.
+    /// Queues changes in slices. The consumer cannot take any of them before all have been queued.
+    /// Calls `begin` before the first change; if `begin` returns `false`, does nothing else. Calls
+    /// `end` after the last change.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

@@ -985,6 +985,44 @@ fn resync_skips_objects_that_change_meanwhile() {
     assert_eq!(drain(&queue), ["changed U:2", "quiet S:?"]);
 }
 
+/// A store without objects. Its first visit calls the function.
+struct Interrupted(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl KnownObjects<Object> for Interrupted {
+    fn known(&self, _: &ObjectKey) -> Option<Cached<Object>> {
+        None
+    }
+
+    fn for_each_known(&self, _: &mut dyn FnMut(&Cached<Object>)) -> Option<Box<dyn std::any::Any + Send>> {
+        let meanwhile = self.0.lock().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
+        None
+    }
+}
+
+#[test]
+fn i6_initial_list_that_ends_during_a_comparison_stays_ended() {
+    let store = Arc::new(Interrupted(Mutex::default()));
+    let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>);
+    let (listed, late) = (queue.feed("listed"), Arc::new(queue.feed("late")));
+    queue.start_feeds();
+    listed.replace(replacement(vec![], 1));
+    *store.0.lock() = Some(Box::new({
+        let (queue, late) = (queue.clone(), Arc::clone(&late));
+        move || {
+            assert!(late.make_optional());
+            assert!(pop_now(&queue).completes_initial_list());
+            assert!(queue.has_synced());
+        }
+    }));
+    let key = ObjectKey::namespaced("late", "a");
+    late.replace(replacement(vec![Cached::from_parts(key, 2.into(), Uid::default(), "a")], 2));
+    let batch = pop_now(&queue);
+    assert!(!batch.items()[0].is_in_initial_list() && !batch.completes_initial_list());
+}
+
 #[test]
 fn i9_half_queued_list_cannot_be_popped() {
     let queue = DeltaFifo::<Object>::new();

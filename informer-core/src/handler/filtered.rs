@@ -1,8 +1,7 @@
 //! [`Filtered`]: a handler with a filter.
 //!
-//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. For a deletion,
-//! client-go's filter can receive a tombstone. Here, the filter receives only objects: for a
-//! deletion, usually the last version that the handler received.
+//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go, whose filter can
+//! receive a tombstone. Here, the filter receives only objects.
 
 use async_trait::async_trait;
 
@@ -44,7 +43,7 @@ where
         match ((self.filter)(old), (self.filter)(new)) {
             (true, true) => self.handler.on_update(old, new),
             (false, true) => self.handler.on_add(new, false),
-            (true, false) => self.handler.on_delete(&Deleted::exact(old.clone())),
+            (true, false) => self.handler.on_delete(&deletion_by_update(old)),
             (false, false) => {}
         }
     }
@@ -84,7 +83,7 @@ where
         match ((self.filter)(old), (self.filter)(new)) {
             (true, true) => self.handler.on_update(old, new).await,
             (false, true) => self.handler.on_add(new, false).await,
-            (true, false) => self.handler.on_delete(&Deleted::exact(old.clone())).await,
+            (true, false) => self.handler.on_delete(&deletion_by_update(old)).await,
             (false, false) => {}
         }
     }
@@ -101,15 +100,19 @@ where
         }
     }
 
-    /// Returns `true`: only the old object shows whether an update becomes an add or a delete.
     fn needs_old_states(&self) -> bool {
         true
     }
 }
 
-/// Returns whether the filter accepts the version of the object that the handler received last
-/// before the deletion. If that version is unknown, the filter gets the last known state. Returns
-/// `true` if that state is unknown, too.
+/// Returns the delete for an update from `old`, an accepted object, to a rejected object. The
+/// handler has received `old`.
+fn deletion_by_update<K>(old: &Cached<K>) -> Deleted<K> {
+    Deleted::exact(old.clone()).after(old.clone())
+}
+
+/// Returns whether the filter accepts the version that the handler received last before the
+/// deletion, or else the last known state. Returns `true` if both are unknown.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

@@ -71,6 +71,16 @@ fn filter_converts_crossing_updates_to_adds_and_deletes() {
 }
 
 #[test]
+fn delete_that_a_filter_makes_has_the_previous_state() {
+    let previous = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&previous);
+    let note = move |gone: &Deleted<u64>| *seen.lock() = gone.previous().map(|object| **object);
+    let even = Filtered::new(|value: &u64| value.is_multiple_of(2), Handlers::new().on_delete(note));
+    deliver(even, [Event::Updated { old: object(2), new: object(3) }]);
+    assert_eq!(*previous.lock(), Some(2));
+}
+
+#[test]
 fn filter_passes_events_of_matching_objects() {
     let (handlers, calls) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);

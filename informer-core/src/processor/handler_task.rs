@@ -1,10 +1,8 @@
 //! [`HandlerTask`]: calls one handler with the events of its listener until the listener is
 //! removed.
 //!
-//! client-go: `processorListener.run`. In client-go, a panic of a handler ends the process. If
-//! `ReallyCrash` is `false`, the panic only delays the next event by a second, but after a panic in
-//! an initial add, the handler never becomes synced. Here, the handler simply receives the next
-//! event.
+//! client-go: `processorListener.run`, where a panic of a handler ends the process. Here, the
+//! handler receives the next event.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,8 +27,7 @@ const MAX_CALLS_IN_A_ROW: usize = 128;
 /// uses the same duration.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// A slow call is logged if more than this number of events is waiting for the handler, or if the
-/// handler's events are already being coalesced.
+/// A slow call is logged if more than this number of events is waiting for the handler.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
@@ -43,34 +40,31 @@ pub(super) fn is_called_by(listener: &ProcessorListener) -> bool {
     CALLING.try_with(|id| *id == listener.id()).unwrap_or(false)
 }
 
-/// A handler and the listener whose events it receives.
 struct HandlerTask {
     // `handler` is declared before `listener`, so that the handler is dropped first: the listener
     // reports its end only after the handler has been dropped.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
-    /// Whether an event with an object that is stored as bytes has been published so far. All
-    /// handlers share this flag.
+    /// Whether an encoded object has been published so far. All handlers share this flag.
     has_encoded: Arc<AtomicBool>,
-    /// Whether this handler has possibly read or kept an encoded object (an object that is stored
-    /// as bytes). If `true`, this handler gets its own handles to encoded objects, and not the
-    /// handles that other handlers share.
+    /// Whether this handler has possibly read or kept an encoded object. If so, this handler gets
+    /// its own handles to encoded objects instead of shared handles.
     uses_objects: bool,
     stopwatch: Stopwatch,
-    /// The number of calls so far, which decides when the task yields. The number is not reset when
-    /// the task takes more events. Coalesced events can be taken in pieces of fewer than
-    /// [`MAX_CALLS_IN_A_ROW`] events, so with a reset, the task would never yield.
+    /// The number of calls so far, which decides when the task yields. It is not reset when the
+    /// task takes more events: coalesced events can be taken in small pieces, so the task would
+    /// never yield.
     calls: usize,
     /// Whether slowness of the handler has been logged since its backlog was last empty.
     logged_slowness: bool,
 }
 
-/// An event that a handler can read, even if objects of the event are stored as bytes.
+/// An event that a handler can read, even if its objects are encoded.
 enum Opened<'a> {
     Original(&'a Event<AnyObject>),
-    /// A copy of the event. Several handlers share this copy.
+    /// A copy that several handlers share.
     SharedCopy(&'a Event<AnyObject>),
-    /// A copy of the event for this handler only.
+    /// A copy for this handler only.
     OwnCopy(Event<AnyObject>),
 }
 
@@ -79,8 +73,8 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read or kept an object of this copy of the event, if the store
-    /// keeps objects as bytes. Always `false` for the original event.
+    /// Returns whether a handler has read or kept an encoded object of this copy. Always `false`
+    /// for the original event.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,
@@ -97,10 +91,8 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// The outcome of a call of the handler.
 enum Called {
     Returned,
-    /// The call panicked with this message.
     Panicked(String),
     /// The handler was removed while its async call was waiting.
     Abandoned,
@@ -191,8 +183,7 @@ impl HandlerTask {
         self.end_burst();
     }
 
-    /// Returns the event with the index `at` in a form that the handler can read, even if objects
-    /// of the event are stored as bytes.
+    /// Returns the event with the index `at` in a form that the handler can read.
     fn open<'a>(&self, batch: &'a SharedBatch<AnyObject>, at: usize) -> Opened<'a> {
         let event = &batch.events[at];
         let is_shared = Arc::strong_count(batch) > 1;
@@ -241,7 +232,7 @@ impl HandlerTask {
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow; its pending events are merged to one per key, unless `HandlerOptions::threshold` is `None`"
+                "handler is slow; if more than `HandlerOptions::threshold` events wait, further events are merged to one per key"
             );
         }
     }

@@ -1,5 +1,4 @@
-//! [`Shared`]: the part of the processor that does not depend on the type of the objects. It
-//! contains the registry of listeners.
+//! [`Shared`]: the part of the processor that does not depend on the type of the objects.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,15 +24,14 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether an encoded object (an object that is stored as bytes) has been published so far. As
-    /// long as this is `false`, events need no check for encoded objects before a handler reads
-    /// them.
+    /// Whether an encoded object has been published so far. Until then, events need no check for
+    /// encoded objects before a handler reads them.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
     default_resync: Option<Duration>,
     /// A function that returns the reason why the initial list is not complete, for example an
-    /// error of the API server. Not set if no reason can be given.
+    /// error of the API server.
     reason: OnceLock<Describe>,
 }
 
@@ -284,9 +282,9 @@ fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Durati
     match period {
         Some(period) if requested < period => tracing::warn!(
             %handler, ?requested, ?period,
-            "handler gets resyncs less often than requested: the minimum period is one second; after the informer's \
-             start, the minimum is the shortest of the periods of the informer and its handlers at the start; request \
-             at least one second, and add the handler before the start"
+            "handler gets resyncs less often than requested: a period is at least one second, and a handler that is \
+             added after the informer's start cannot shorten the interval at which the informer checks for due \
+             resyncs; request at least one second, and add the handler before the start"
         ),
         None if !requested.is_zero() => tracing::warn!(
             %handler, ?requested,
@@ -297,7 +295,6 @@ fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Durati
     }
 }
 
-/// A guard that calls a function when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {

@@ -46,10 +46,10 @@ pub use type_options::TypeOptions;
 /// the same informer, so that handlers share its watch and its copy of the objects. Clones are
 /// handles of the same factory.
 ///
-/// There is one informer per resource, scope and object type. The scope belongs to the handle:
-/// [`in_namespace`](Self::in_namespace), [`with_labels`](Self::with_labels) and similar methods
-/// return a handle with another scope. The objects can be whole objects, slim views (structs with
-/// some of the fields), [metadata](Self::metadata), or [dynamic objects](Self::dynamic).
+/// The scope belongs to the handle: [`in_namespace`](Self::in_namespace),
+/// [`with_labels`](Self::with_labels) and similar methods return a handle with another scope. The
+/// objects can be whole objects, slim views (structs with some of the fields),
+/// [metadata](Self::metadata), or [dynamic objects](Self::dynamic).
 ///
 /// An informer runs until it is [stopped](Self::stop), the factory is [shut down](Self::shutdown),
 /// or the last handle of the factory is dropped. With
@@ -84,10 +84,8 @@ pub struct SharedInformerFactory {
 struct Inner {
     client: Client,
     config: builder::FactoryConfig,
-    /// The current namespaces of a factory that was built with
-    /// [`namespaces`](FactoryBuilder::namespaces); `None` for other factories.
+    /// `None` if the factory was built without [`namespaces`](FactoryBuilder::namespaces).
     watched_namespaces: Option<WatchedNamespaces>,
-    /// State about the server that all informers share: outages, and support for streaming lists.
     server: SharedServer,
     discovery: Discovery,
     informers: Registry,
@@ -134,7 +132,7 @@ impl SharedInformerFactory {
         Self { inner: Arc::new(inner), scope }
     }
 
-    /// Returns the informer of a resource. Creates a new one on first use, and after the last one
+    /// Returns the informer of a resource. Creates it on first use, and again after the informer
     /// was [stopped](Self::stop) or its task panicked. A new informer stays empty until the next
     /// [`start`](Self::start). With [`stop_idle_after`](FactoryBuilder::stop_idle_after), it starts
     /// at once if `start` was called before. After [`shutdown`](Self::shutdown), a new informer is
@@ -212,8 +210,9 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Returns the status of each informer, ordered by description. This call changes no state.
-    /// [`health`](Self::health) returns only the informers with a problem.
+    /// Returns the status of each informer, ordered by description, and then by the creation of the
+    /// informers. This call changes no state. [`health`](Self::health) returns only the informers
+    /// with a problem.
     ///
     /// ```no_run
     /// # fn show(factory: &informer_factory::SharedInformerFactory) {
@@ -228,8 +227,10 @@ impl SharedInformerFactory {
     /// ```
     #[must_use]
     pub fn informers(&self) -> Vec<InformerReport> {
-        let mut reports: Vec<_> = self.inner.informers.iter().map(|entry| entry.report()).collect();
-        reports.sort_unstable_by(|a, b| (&a.description, a.object).cmp(&(&b.description, b.object)));
+        // I8: the states of the stores are dropped after the registry is unlocked.
+        let (mut reports, _states): (Vec<_>, Vec<_>) =
+            self.inner.informers.iter().map(|entry| entry.report()).unzip();
+        reports.sort_unstable_by(|a, b| (&a.description, a.number).cmp(&(&b.description, b.number)));
         reports
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 use futures::future::BoxFuture;
 use informer_core::AnyObject;
+use informer_store::Snapshot;
 use kube::core::discovery::ApiResource;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -18,10 +19,8 @@ use super::report::InformerReport;
 use super::scope::Scope;
 use crate::{CacheSync, InformerState, InformerTask, SharedIndexInformer};
 
-/// Identifies an informer in the factory: by object type, resource and scope.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct InformerKey {
-    /// The type of the objects.
     pub(super) object: TypeId,
     /// The resource, for object types that do not determine it, such as `DynamicObject`.
     pub(super) resource: Option<ApiResource>,
@@ -32,15 +31,13 @@ type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
 /// The state of an informer's task.
 enum Work {
-    /// The task has not been started.
     Waiting(Run),
-    /// The task was started; cancelling this token ends it.
+    /// Cancelling this token ends the task.
     Started(CancellationToken),
     /// The task was dropped before it started.
     Dropped,
 }
 
-/// A registered informer, whose object type is erased, and its task.
 pub(super) struct Entry {
     informer: SharedIndexInformer<AnyObject>,
     object: &'static str,
@@ -90,7 +87,17 @@ impl Entry {
         &self.informer
     }
 
-    pub(super) fn report(&self) -> InformerReport {
+    pub(super) fn description(&self) -> &str {
+        self.informer.status().description()
+    }
+
+    pub(super) fn is_of<K: 'static>(&self) -> bool {
+        self.object_id == TypeId::of::<K>()
+    }
+
+    /// Returns the status of the informer, and the state of its store. Drop the state while no lock
+    /// is held, because it can own objects (I8 in ARCHITECTURE.md).
+    pub(super) fn report(&self) -> (InformerReport, Snapshot<AnyObject>) {
         let informer = &self.informer;
         let store = informer.indexer().snapshot();
         let state = match informer.state() {
@@ -98,10 +105,11 @@ impl Entry {
             InformerState::Idle if self.is_started() => InformerState::Running,
             state => state,
         };
-        InformerReport {
-            description: informer.status().description().to_owned(),
+        let report = InformerReport {
+            description: self.description().to_owned(),
             object: self.object,
             object_id: self.object_id,
+            number: informer.shared.number,
             state,
             has_synced: informer.has_synced(),
             health: informer.health(),
@@ -113,7 +121,8 @@ impl Entry {
             queued: informer.queued(),
             batches: informer.progress().batches(),
             handlers: informer.handlers(),
-        }
+        };
+        (report, store)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -121,7 +130,7 @@ impl Entry {
     }
 
     /// Marks the task as started, and returns its future, which ends at `shutdown` or after
-    /// [`stop`](Self::stop). Returns `None` if the task was started or dropped before.
+    /// [`stop`](Self::stop).
     pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
         let mut work = self.work.lock();
         if !matches!(*work, Work::Waiting(_)) {
@@ -153,9 +162,11 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Records whether the informer is in use now. Returns whether all calls of this method for at
-    /// least `period` have found the informer unused. So this method must be called periodically.
-    /// It returns `false` if the informer's task was not started or has ended. The handlers of an
+    /// Records whether the informer is in use now. Returns whether it has been unused for at least
+    /// `period`. Only calls of this method detect use, so the factory calls this method
+    /// periodically.
+    ///
+    /// Returns `false` if the informer's task was not started or has ended: the handlers of an
     /// informer end with it, so an ended informer can look unused although the program uses it.
     pub(super) fn observe_idleness(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();

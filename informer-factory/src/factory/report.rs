@@ -8,7 +8,7 @@ use informer_core::{HandlerStats, ResourceVersion};
 use informer_reflector::Health;
 
 use crate::cache_sync::waiting_for;
-use crate::{BatchCounts, InformerState, SourceStatus, StopCause};
+use crate::{BatchCounts, InformerState, SharedIndexInformer, SourceStatus, StopCause};
 
 /// The status of one of a factory's informers;
 /// [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers) returns one for
@@ -21,14 +21,16 @@ pub struct InformerReport {
     /// The name of the object type, for messages.
     pub object: &'static str,
     pub(super) object_id: TypeId,
+    /// The number of informers that the process had created before this one.
+    pub(super) number: u64,
     /// Whether the informer is idle, running or stopped.
     pub state: InformerState,
     /// Whether the initial list is in the store.
     pub has_synced: bool,
     /// The health of listing and watching.
     pub health: Health,
-    /// The status of listing and watching, with the quarantined objects and the numbers of requests
-    /// and events.
+    /// The status of listing and watching, with the numbers of requests and events, and the
+    /// [quarantined](SourceStatus::quarantined) objects.
     pub status: SourceStatus,
     /// The number of objects in the store.
     pub objects: usize,
@@ -39,8 +41,8 @@ pub struct InformerReport {
     /// The resource version that the store has reached.
     pub watermark: ResourceVersion,
     /// The time since a list, event or bookmark last set [`watermark`](Self#structfield.watermark),
-    /// the resource version up to which the store has all changes. `None` before `watermark` was
-    /// first set. If each namespace has its own watch, only a change of the version counts.
+    /// even to the same version. If each namespace has its own watch: the time since `watermark`
+    /// last changed. `None` before `watermark` was first set.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes, which the store does not have yet.
     pub queued: usize,
@@ -56,6 +58,13 @@ impl InformerReport {
     #[must_use]
     pub fn is_of<K: 'static>(&self) -> bool {
         self.object_id == TypeId::of::<K>()
+    }
+
+    /// Returns whether this is the status of `informer`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_for<K>(&self, informer: &SharedIndexInformer<K>) -> bool {
+        self.number == informer.shared.number
     }
 
     /// Returns the reason why the informer is not synced or not live, such as `not started` or

@@ -1,8 +1,7 @@
 //! Stops informers: one, the unused ones, or all.
 //!
-//! client-go stops all informers or none. The store of a stopped informer can still be read, but no
-//! longer changes. So, except at its shutdown, the factory removes an informer that it stops, and
-//! the next request creates a new one.
+//! client-go stops all informers or none. Except at its shutdown, the factory removes an informer
+//! that it stops, because the store of that informer no longer changes.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -65,16 +64,15 @@ impl SharedInformerFactory {
 }
 
 impl Inner {
-    /// Stops the informers that have been unused for `period`.
     fn stop_idle(&self, period: Duration) {
         let is_idle = |entry: &super::Entry| entry.observe_idleness(period);
         let idle: Vec<_> =
             self.informers.iter().filter(|entry| is_idle(entry)).map(|entry| entry.key().clone()).collect();
         for key in idle {
             // The check is repeated while the entry is locked, because the informer can have been
-            // requested since the first check. A request after the removal creates a new informer.
+            // requested since the first check.
             if let Some((_, entry)) = self.informers.remove_if(&key, |_, entry| is_idle(entry)) {
-                let resource = entry.report().description;
+                let resource = entry.description();
                 tracing::info!(%resource, unused_for = ?period, "informer stopped because it was unused");
                 drop((entry.stop(), entry));
             }
@@ -83,7 +81,7 @@ impl Inner {
 }
 
 /// Stops each informer that has been unused for `period`. Runs until `shutdown`, or until the
-/// factory is dropped. The weak reference does not keep the factory alive.
+/// factory is dropped.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
     let checks = async {
         loop {

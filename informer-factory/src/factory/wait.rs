@@ -1,5 +1,4 @@
-//! Waits until the informers of a factory are synced. The error names the ones that are not synced,
-//! with the reasons.
+//! Waits until the informers of a factory are synced.
 
 use std::any::type_name;
 use std::time::Duration;
@@ -55,14 +54,13 @@ impl SharedInformerFactory {
     /// Cancel safe: dropping the future has no effect.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_cache_sync_of<K: 'static>(&self) -> Result<(), NotSynced> {
-        let is_of_type = |entry: &Entry| entry.report().is_of::<K>();
-        if !self.inner.informers.iter().any(|entry| is_of_type(&entry)) {
+        if !self.inner.informers.iter().any(|entry| entry.is_of::<K>()) {
             let pending = format!("{} (no informer of this type was requested)", type_name::<K>());
             return Err(NotSynced { pending: vec![pending] });
         }
         // One query decides, because an informer can be started between two queries.
-        self.unless_synced(|entry| is_of_type(entry) && !entry.is_started())?;
-        self.wait_for(is_of_type).await
+        self.unless_synced(|entry| entry.is_of::<K>() && !entry.is_started())?;
+        self.wait_for(Entry::is_of::<K>).await
     }
 
     /// Waits like [`wait_for_cache_sync`](Self::wait_for_cache_sync), but at most for `timeout`.
@@ -85,7 +83,7 @@ impl SharedInformerFactory {
     fn unstarted(&self) -> Vec<String> {
         let waiting = self.inner.informers.iter().filter(|entry| !entry.is_started());
         let mut unstarted: Vec<_> = waiting
-            .map(|entry| format!("{} (not started: call `start` again)", entry.report().description))
+            .map(|entry| format!("{} (not started: call `start` again)", entry.description()))
             .collect();
         unstarted.sort_unstable();
         unstarted
@@ -104,9 +102,8 @@ impl SharedInformerFactory {
             if completions.iter().all(Completion::has_synced) {
                 return Ok(());
             }
-            // During the wait, more informers can be started, and informers can be stopped. If a
-            // stopped informer was also removed from the factory, the next iteration waits for the
-            // others; otherwise it returns the error.
+            // During the wait, informers can be started, stopped or removed, so the next iteration
+            // checks all informers again.
             let _ = all_set(completions).await;
         }
     }
@@ -117,8 +114,7 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns whether the [`Completion`] of an informer's initial list was cancelled, because the
-/// informer stopped before it was synced.
+/// Returns whether a completion was cancelled, because the informer stopped before it was synced.
 fn is_cancelled(completion: &Completion) -> bool {
     completion.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

@@ -1,21 +1,12 @@
 //! [`SharedIndexInformer`]: one watch (or one per namespace), one indexed store, many handlers, for
 //! one resource in one scope.
 //!
-//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`.
+//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. ARCHITECTURE.md has the
+//! guarantees (I1, I3, I4, I5, I7). There is no order between objects or between handlers.
 //!
-//! An informer guarantees (I1 to I7 are invariants of ARCHITECTURE.md):
-//!
-//! - For each object, the states in the store are a subsequence of the server's states, in order
-//!   (I1).
-//! - A query sees one state of objects and indexes (I7). When a handler receives a change, the store
-//!   already has this change (I3).
-//! - Each handler is called by one task, one call at a time. For each object, the handler receives
-//!   an add, then updates, and at last a delete, or a release if the informer stops watching the
-//!   object's namespace (I4). There is no order between objects or between handlers.
-//! - A handler that is added later first receives the existing objects (I5).
-//! - If an object is deleted and created again under the same name, handlers that have received
-//!   the object receive a delete and an add, even if the deletion was missed. client-go delivers an
-//!   update with another UID in that case.
+//! If an object is deleted and created again under the same name, handlers that have received the
+//! object receive a delete and an add, even if the deletion was missed. client-go delivers an
+//! update with another UID in that case.
 
 mod failure_log;
 mod namespaces;
@@ -31,6 +22,7 @@ mod wait;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use informer_core::{
     AnyObject, AnySource, AsyncEventHandler, Cached, Completion, DeltaFifo, EventHandler, EventStream,
@@ -69,6 +61,8 @@ pub struct SharedIndexInformer<K> {
 }
 
 pub(crate) struct Shared {
+    /// The number of informers that the process has created before this one.
+    pub(crate) number: u64,
     indexer: Indexer<AnyObject>,
     processor: SharedProcessor<AnyObject>,
     queue: DeltaFifo<AnyObject>,
@@ -273,7 +267,6 @@ impl<K> SharedIndexInformer<K> {
         SharedIndexInformer::of(Arc::clone(&self.shared))
     }
 
-    /// Returns whether both are handles of the same informer.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -300,6 +293,7 @@ impl Shared {
         (source, work): (Source<AnyObject>, SourceTask<AnyObject>),
         options: InformerOptions<AnyObject>,
     ) -> (Arc<Self>, InformerTask) {
+        static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
         let InformerOptions { resync_period, verify_period, ingest, .. } = options;
         let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
         let processor = SharedProcessor::new(resync_period);
@@ -326,6 +320,7 @@ impl Shared {
             InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), verify_period, keeper);
         let own_handles = indexer.handle_count();
         let shared = Self {
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             indexer,
             processor,
             queue,

@@ -1,8 +1,7 @@
 //! An informer of several namespaces, which can be added and removed while it runs.
 //!
-//! It has one queue, one store with its indexes, and one set of handlers; each namespace has its
-//! own reflector. client-go has no counterpart: it needs an informer for each namespace, or
-//! permissions for all namespaces.
+//! client-go has no counterpart: it needs an informer for each namespace, or permissions for all
+//! namespaces.
 
 use std::sync::Arc;
 
@@ -131,7 +130,7 @@ impl<K> SharedIndexInformer<K> {
     pub(crate) fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.namespace_watch(namespace),
-            Source::Whole(_) => NamespaceWatch::Fixed,
+            Source::Whole(_) => NamespaceWatch::Unrecorded,
         }
     }
 }

@@ -1,13 +1,9 @@
 //! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
-//! It compares the keys and versions of the objects in a snapshot of the store with those on the
-//! server, at exactly the snapshot's watermark. So changes during the comparison do not appear as
-//! differences. Each difference violates I9 (a store has all changes up to its watermark), by a
-//! fault of the server, the network or this library. client-go: `CheckDataConsistency` of
-//! `util/consistencydetector` lists again after each list, and panics if the two lists differ.
-//!
-//! A relist corrects differences. The relist passes through queue, store and handlers like any
-//! other list, so the invariants hold.
+//! A snapshot of the store is compared with the server at exactly the snapshot's watermark, so
+//! changes during the comparison are not differences. Each difference violates I9. client-go:
+//! `CheckDataConsistency` of `util/consistencydetector` lists again after each list, and panics if
+//! the two lists differ.
 
 mod listing;
 
@@ -28,8 +24,8 @@ use super::SharedIndexInformer;
 use crate::source::{Part, Source};
 use listing::{Listed, list, refresh_watch_cache};
 
-/// The maximum number of attempts to compare a store with the server. Only an attempt that fails
-/// because the server has compacted the compared resource version is repeated.
+/// The maximum number of attempts. Only an attempt that fails because the resource version has
+/// expired is repeated.
 const MAX_TRIES: usize = 3;
 
 /// The timeout for the response to a request, for each later part of a list, and for a bookmark.
@@ -61,7 +57,6 @@ impl Verification {
         self.differences.is_empty()
     }
 
-    /// Merges the result of another namespace into this one.
     fn and(mut self, other: Self) -> Self {
         if !other.resource_version.is_at_least(&self.resource_version) {
             self.resource_version = other.resource_version;
@@ -190,12 +185,10 @@ impl<K> SharedIndexInformer<K> {
     }
 }
 
-/// Compares a store with the server.
 pub(super) struct Verifier {
     indexer: Indexer<AnyObject>,
     source: Arc<Source<AnyObject>>,
     ingest: Ingest,
-    /// Receives the store's watermark: the resource version up to which it has all changes.
     watermark: watch::Receiver<ResourceVersion>,
     last: Mutex<Option<Arc<Verification>>>,
 }
@@ -228,7 +221,7 @@ impl Verifier {
                     tracing::info!(
                         %resource, error,
                         "store could not be compared with the server; retrying at the next periodic verification \
-                         (repeats are logged at debug level)"
+                         (repeats of this error are logged at debug level)"
                     );
                 }
                 Some(error) => {
@@ -243,13 +236,12 @@ impl Verifier {
         }
     }
 
-    /// Compares each reflector's objects in the store with the server's, and adds up the results.
     async fn verify(&self) -> Result<Verification, VerifyError> {
         let mut whole: Option<Verification> = None;
         for part in self.source.parts() {
             let verified = match self.verify_part(&part).await {
                 // The program has removed the namespace during the verification.
-                Err(_) if !self.source.is_watched(&part) => continue,
+                Err(_) if !self.source.has(&part) => continue,
                 outcome => outcome?,
             };
             whole = Some(match whole {
@@ -326,7 +318,7 @@ impl Verifier {
         let objects = listed.len();
         listed.retain(|key, _| !quarantined.contains(key));
         let stored = match &part.namespace {
-            Some(namespace) => snapshot.in_namespace(namespace),
+            Some((namespace, _)) => snapshot.in_namespace(namespace),
             None => snapshot.list(),
         };
         let differences = differences(&stored, listed, quarantined);
@@ -349,7 +341,7 @@ impl Verifier {
                 differences = verification.differences.len(),
                 %first, relists,
                 "store differs from the server; if `relists` is true, the informer relists to correct the store, otherwise \
-                 all differing objects have already changed in the store"
+                 all differing objects have changed in the store since the comparison"
             );
         }
         if relists {
@@ -361,11 +353,11 @@ impl Verifier {
     }
 }
 
-/// Returns the resource version that a snapshot has reached for the objects of this reflector;
-/// empty before the reflector's initial list.
+/// Returns the resource version that a snapshot has reached for the objects of the reflector
+/// `part`; empty before the reflector's initial list, and after its namespace was removed.
 fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
-        Some(namespace) => snapshot.watermarks().get(namespace).cloned().unwrap_or_default(),
+        Some((name, feed)) => snapshot.watermarks().of_feed(name, *feed).cloned().unwrap_or_default(),
         None => snapshot.watermark().clone(),
     }
 }
@@ -378,7 +370,7 @@ fn quarantined(part: &Part<AnyObject>) -> HashSet<ObjectKey> {
     part.status.quarantined().into_iter().filter_map(|malformed| malformed.key).collect()
 }
 
-/// Compares stored and listed objects, and returns the differences, sorted by key.
+/// Returns the differences, sorted by key.
 fn differences(
     stored: &Objects<AnyObject>,
     mut listed: Listed,

@@ -114,8 +114,8 @@ where
     }
 }
 
-/// Returns a longer name for an index, because another index already has its name. Logs this as an
-/// error, but not again once an index with the longer name exists.
+/// Returns a longer name for an index, because another index already has its name. Logs the
+/// conflict as an error, once.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {
@@ -125,7 +125,7 @@ fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, n
             registered_as = longer,
             type_name = type_name::<K>(),
             "the informer already has an index with the name of an index of `#[derive(Informer)]`, but with values of \
-             another type; the derive's index is registered under the name in `registered_as`; rename one of the two indexes"
+             another type; the derive's index is registered under another name, see the field `registered_as`; rename one of the two indexes"
         );
     }
     longer

@@ -1,8 +1,4 @@
 //! The source of an informer's objects: one reflector, or one for each namespace.
-//!
-//! [`Source`] gives access to the reflectors, and [`SourceTask`] runs them. Both types are enums
-//! with a variant for a single reflector (`Whole`) and a variant for one reflector per namespace
-//! (`Namespaces`).
 
 mod namespace_error;
 mod namespaces;
@@ -11,7 +7,7 @@ mod status;
 use std::fmt;
 use std::sync::Arc;
 
-use informer_core::{DeltaFifo, ListerWatcher};
+use informer_core::{DeltaFifo, FeedId, ListerWatcher};
 use informer_reflector::{Ingest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -20,17 +16,17 @@ use namespaces::NamespacesTask;
 pub(crate) use namespaces::{MakeSource, Namespaces};
 pub use status::SourceStatus;
 
-/// The source of an informer's objects: one reflector (`Whole`), or one per namespace.
 pub(crate) enum Source<K: 'static> {
     Whole(Part<K>),
     Namespaces(Arc<Namespaces<K>>),
 }
 
-/// A part of a [`Source`]: access to one reflector with its [`ListerWatcher`], its status, and a
-/// way to request a relist.
+/// One reflector of a [`Source`].
 pub(crate) struct Part<K> {
-    /// The namespace that the reflector watches, if each namespace has its own reflector.
-    pub(crate) namespace: Option<Arc<str>>,
+    /// If each namespace has its own reflector: the namespace that this reflector watches, and the
+    /// ID of its feed, the reflector's input to the queue. A namespace that is removed and added
+    /// again gets another ID.
+    pub(crate) namespace: Option<(Arc<str>, FeedId)>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(crate) status: ReflectorStatus,
     pub(crate) relist: RelistHandle,
@@ -42,8 +38,7 @@ pub(crate) enum SourceTask<K: 'static> {
     Namespaces(NamespacesTask<K>),
 }
 
-/// Creates a source of objects: one reflector, which adds changes to `queue`. The second value is
-/// the task that runs the reflector.
+/// Creates a source with one reflector, which adds changes to `queue`.
 pub(crate) fn whole<K: Send + Sync + 'static>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     queue: &DeltaFifo<K>,
@@ -56,9 +51,8 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
-/// Creates a source of objects that has one reflector for each namespace. Namespaces are added
-/// later. The second value is the task that runs the reflectors. `resource` names the objects in
-/// messages.
+/// Creates a source with one reflector per namespace, at first without namespaces. `resource` names
+/// the objects in messages.
 pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     resource: &str,
@@ -68,9 +62,7 @@ pub(crate) fn divided<K: Send + Sync + 'static>(
     of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
 }
 
-/// Creates a source of objects that has one reflector for each namespace. It begins with the
-/// namespaces `names`; others can be added later. The second value is the task that runs the
-/// reflectors.
+/// Creates a source with one reflector per namespace, at first for the namespaces `names`.
 pub(crate) fn namespaces<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     names: &[String],
@@ -94,17 +86,12 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// Returns whether the informer still watches the namespace of the reflector `part`. Always
-    /// `true` for an informer whose namespaces cannot be removed.
-    pub(crate) fn is_watched(&self, part: &Part<K>) -> bool {
-        match (self, &part.namespace) {
-            (Self::Namespaces(namespaces), Some(namespace)) => namespaces.access(namespace).is_some(),
-            _ => true,
-        }
+    /// Returns whether the informer still has the reflector `part`: its namespace was not removed.
+    /// `false` after a removal, even if the namespace was added again, with another reflector.
+    pub(crate) fn has(&self, part: &Part<K>) -> bool {
+        self.parts().iter().any(|current| current.namespace == part.namespace)
     }
 
-    /// Returns access to each current reflector: its [`ListerWatcher`], its status, and a way to
-    /// request a relist.
     pub(crate) fn parts(&self) -> Vec<Part<K>> {
         match self {
             Self::Whole(part) => vec![part.clone()],

@@ -1,11 +1,9 @@
 //! [`Namespaces`]: the changing set of namespaces of an informer.
 //!
-//! Each namespace has its own reflector and its own feed, which adds the reflector's events to the
-//! queue. One task of the informer runs all reflectors; adding or removing a namespace changes the
-//! set and wakes the task. When a namespace is removed, first its reflector ends. Then its objects
-//! are queued as released: they leave the store, but were not deleted on the server. If the
-//! namespace is added again meanwhile, the new reflector waits until the release is queued;
-//! otherwise the release would include objects that the new reflector listed.
+//! Each namespace has its own reflector, and a feed that adds the reflector's events to the queue.
+//! When a namespace is removed, its objects are queued as released. If the namespace is added again
+//! meanwhile, the new reflector waits until the release is queued; otherwise the release would
+//! include objects that the new reflector listed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,12 +29,9 @@ mod tests;
 
 pub(crate) use task::NamespacesTask;
 
-/// A function that takes the name of a namespace, and creates the source for lists and watches of
-/// this namespace.
+/// Creates the source of the namespace with this name.
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
-/// The current namespaces of an informer that has one reflector for each namespace, and the
-/// settings with which the informer creates the reflectors of further namespaces.
 pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
     make: MakeSource<K>,
@@ -52,11 +47,8 @@ pub(crate) struct Namespaces<K: 'static> {
 
 struct State<K: 'static> {
     watched: BTreeMap<Arc<str>, Member<K>>,
-    /// Added namespaces whose reflectors do not run yet.
     waiting: Vec<Joining<K>>,
-    /// Removed namespaces whose objects may still be in the store.
     leaving: BTreeMap<Arc<str>, Leaving>,
-    /// The names of removed namespaces that were not added again.
     released: ReleasedNames,
     has_ended: bool,
 }
@@ -65,8 +57,7 @@ struct State<K: 'static> {
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
-    /// Sends the namespace's watermark, the resource version that the store has reached; `None`
-    /// once the informer has ended.
+    /// `None` once the informer has ended.
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when the namespace is removed.
     removed: CancellationToken,
@@ -78,9 +69,8 @@ struct Member<K: 'static> {
 struct Leaving {
     /// Set when the store no longer has the namespace's objects.
     gone: Completion,
-    /// If the namespace is added again, its new reflector waits until this token is cancelled:
-    /// until the removal of the old objects is in the informer's queue. `None` if there are no old
-    /// objects for which the new reflector must wait.
+    /// The [`Member::released`] token for which a new reflector of the namespace must wait; `None`
+    /// if there are no old objects to wait for.
     released: Option<CancellationToken>,
 }
 
@@ -90,20 +80,17 @@ struct Joining<K: 'static> {
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// The reflector starts when this token is cancelled: when the removal of the objects of an
-    /// earlier reflector is in the informer's queue. `None` if there are no such objects for which
-    /// the reflector must wait.
+    /// The [`Member::released`] token of an earlier reflector of the namespace, for which this
+    /// reflector waits.
     before: Option<CancellationToken>,
 }
 
-/// Lets callers read objects of a watched namespace from the server, or wait until the store has
-/// reached a resource version for the namespace.
+/// Access to the objects of a watched namespace on the server, and to the progress of its watch.
 pub(crate) struct NamespaceAccess<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
-    /// Receives the resource version up to which the store has all changes of the namespace. The
-    /// channel is closed when the namespace is removed or the informer has stopped.
+    /// The watermark of the namespace. The channel is closed when the namespace is removed or the
+    /// informer has stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
-    /// Cancelled when the namespace is removed.
     pub(crate) removed: CancellationToken,
 }
 
@@ -115,8 +102,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         reflector: (ReflectorConfig, Ingest),
     ) -> Result<Self, NamespaceError> {
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
-        // An informer that begins with namespaces takes its description from the source of the first one.
-        // Otherwise the name of the object type is the description.
+        // The description comes from the source of the first namespace. Without namespaces, it is
+        // the name of the object type.
         let description = reflector.1.type_name().rsplit("::").next().unwrap_or_default();
         let mut namespaces = Self::of(description.into(), make, queue, reflector);
         for name in names {
@@ -171,7 +158,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         let (synced, removed, released) = (feed.synced(), CancellationToken::new(), CancellationToken::new());
         let namespace: Arc<str> = name.into();
         let part = Part {
-            namespace: Some(Arc::clone(&namespace)),
+            namespace: Some((Arc::clone(&namespace), feed.id())),
             lister_watcher,
             status: reflector.status(),
             relist: reflector.relist(),
@@ -193,9 +180,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set, and returns `None`. If another thread has added the namespace
-    /// before, drops `member` and `work`, and returns the [`Completion`] that is set when the
-    /// namespace's initial list is in the store.
+    /// Adds a namespace to the set. If another thread has added the namespace before, drops
+    /// `member` and `work`, and returns the completion of the earlier initial list.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.watched.get(&namespace) {
@@ -243,20 +229,20 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().watched.keys().map(ToString::to_string).collect()
     }
 
-    /// Returns the [`Completion`] of a namespace's initial list; `None` if the namespace is not
-    /// watched.
+    /// Returns the [`Completion`] of a namespace's initial list.
     pub(crate) fn synced(&self, name: &str) -> Option<Completion> {
         self.state.lock().watched.get(name).map(|member| member.feed.synced())
     }
 
-    /// Returns the state of a namespace: watched, removed, or not recorded. See [`NamespaceWatch`].
     pub(crate) fn namespace_watch(&self, name: &str) -> NamespaceWatch {
         let mut state = self.state.lock();
         if let Some(member) = state.watched.get(name) {
             return NamespaceWatch::Watched { removed: member.removed.clone() };
         }
         let has_ended = state.has_ended;
-        let Some(watched_again) = state.released.watched_again(name) else { return NamespaceWatch::Fixed };
+        let Some(watched_again) = state.released.watched_again(name) else {
+            return NamespaceWatch::Unrecorded;
+        };
         drop(state);
         if has_ended {
             watched_again.cancel();
@@ -265,9 +251,7 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Removes a namespace. Returns a [`Completion`] that is set when the store no longer has the
-    /// namespace's objects. If the namespace is not watched, returns the completion of an earlier
-    /// removal that is still in progress, or a completion that is already set. Fails only if the
-    /// name is invalid.
+    /// namespace's objects.
     pub(crate) fn remove(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         Ok(match self.take_out(name) {
@@ -276,10 +260,8 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set, and returns its member. The second value is the reflector
-    /// of the namespace if the informer's task has not started it, otherwise `None`. If the
-    /// namespace is not in the set, returns as `Err` a [`Completion`] that is set when the last
-    /// removal of the namespace is complete; without a removal in progress, it is already set.
+    /// Removes a namespace from the set. Returns its member, and its reflector if that was never
+    /// started. If the namespace is not in the set, `Err` is the completion of its last removal.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
@@ -299,10 +281,8 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Ends the watch of a namespace that was taken out of the set. `work` is the namespace's
-    /// reflector if it was never started; it is dropped. Returns a completion that is set when the
-    /// store no longer has the objects of this watch. If another thread has added the namespace
-    /// again, the new watch is not affected.
+    /// Ends the watch of a namespace that was taken out of the set. If another thread has added the
+    /// namespace again, the new watch is not affected.
     fn end_member(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
@@ -313,7 +293,6 @@ impl<K: 'static> Namespaces<K> {
         member.feed.released()
     }
 
-    /// Publishes the set of namespaces to `members`, from which [`SourceStatus`] reads it.
     fn publish(&self) {
         // The set is read inside of `send_modify`, so that the last of several concurrent calls
         // publishes the newest set.
@@ -328,8 +307,8 @@ impl<K: 'static> Namespaces<K> {
         });
     }
 
-    /// Returns whether each watched namespace has at least this resource version in `watermarks`,
-    /// the versions that the store has reached. Returns `false` if no namespace is watched.
+    /// Returns whether each watched namespace has at least this resource version in `watermarks`;
+    /// `false` if no namespace is watched.
     pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
         let state = self.state.lock();
         let has_reached = |(namespace, member): (&Arc<str>, &Member<K>)| {
@@ -339,8 +318,6 @@ impl<K: 'static> Namespaces<K> {
         !state.watched.is_empty() && state.watched.iter().all(has_reached)
     }
 
-    /// Returns access to a namespace's objects on the server, and to the progress of its watch.
-    /// `None` if the informer does not watch the namespace.
     pub(crate) fn access(&self, namespace: &str) -> Option<NamespaceAccess<K>> {
         self.state.lock().watched.get(namespace).map(|member| NamespaceAccess {
             lister_watcher: Arc::clone(&member.part.lister_watcher),
@@ -352,8 +329,7 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Sets the watermarks of the namespaces in `progress`. This wakes callers that wait until the
-    /// store has reached a resource version.
+    /// Sets the watermarks of the namespaces in `progress`, which wakes their waiters.
     pub(crate) fn set_watermarks(&self, progress: &[NamespaceProgress]) {
         let reached: Vec<_> = {
             let state = self.state.lock();
@@ -386,7 +362,6 @@ impl<K: 'static> Namespaces<K> {
     }
 }
 
-/// Returns a [`Completion`] that is set from the start, so that waits for it end at once.
 fn completed() -> Completion {
     let completion = Completion::new();
     completion.set();

@@ -1,9 +1,10 @@
 //! Waits for informers, and the factory's report of each informer's state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{Health, InformerState};
-use informer_testing::{CannedResponse, RequestFilter};
+use informer_factory::{Health, InformerState, SharedIndexInformer};
+use informer_testing::{CannedResponse, MemorySource, RequestFilter};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::time::sleep;
 
@@ -39,6 +40,22 @@ async fn report_describes_the_state_of_each_informer() {
     let states: Vec<_> = reports.iter().map(|report| report.state).collect();
     assert_eq!(states, [InformerState::Running, InformerState::Running, InformerState::Idle]);
     factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_of_one_name_are_reported_in_creation_order() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let create = |number: u32| {
+        let scope = factory.in_namespace(&format!("shop-{number}"));
+        scope.informer_with::<Pod>(|_, options| {
+            SharedIndexInformer::new(Arc::new(MemorySource::<Pod>::new("pods")), options)
+        })
+    };
+    let informers: Vec<_> = (0..20).map(create).collect();
+    let reports = factory.informers();
+    assert_eq!(reports.len(), informers.len());
+    assert!(reports.iter().zip(&informers).all(|(report, informer)| report.is_for(informer)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,14 +1,12 @@
-//! [`View`]: an informer whose objects the inspector's web page shows. It has no type parameter for
-//! the objects.
+//! [`View`]: an informer whose objects the inspector's web page shows.
 
-use std::any::type_name;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{AnyObject, Cached, HandlerOptions, HandlerRegistration};
 use informer_factory::informer_store::NAMESPACE_INDEX;
-use informer_factory::{Indexer, InformerReport, InformerState, SharedIndexInformer};
+use informer_factory::{Indexer, InformerReport, SharedIndexInformer};
 use kube::Resource;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -24,18 +22,14 @@ const SAMPLE: usize = 24;
 /// The time for which an estimate of the mean size of an informer's objects is reused.
 const SIZE_VALID: Duration = Duration::from_secs(15);
 
-/// An informer that the program has registered, so that the inspector's web page shows its objects.
 pub(super) struct View {
-    description: String,
-    object: &'static str,
-    /// Returns the state of the informer. The closure keeps the informer alive.
-    state: Box<dyn Fn() -> InformerState + Send + Sync>,
+    /// Returns whether a report is about the informer. The closure keeps the informer alive.
+    is_of: Box<dyn Fn(&InformerReport) -> bool + Send + Sync>,
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) changes: Arc<Changes>,
     is_secret: bool,
     reader: Box<dyn Reader>,
-    /// The time of the last estimate, and the estimated mean size of an object as JSON, in bytes;
-    /// `None` before the first estimate.
+    /// The time of the last estimate, and the estimated mean size of an object as JSON, in bytes.
     size: Mutex<Option<(Instant, usize)>>,
     _recorder: HandlerRegistration,
 }
@@ -47,8 +41,7 @@ pub(super) struct Facts {
     pub(super) created: Option<String>,
 }
 
-/// Reads objects of one type. Callers do not know this type, and pass `Cached<AnyObject>`, a handle
-/// to an object of any type.
+/// Reads objects of one type, which callers do not know.
 trait Reader: Send + Sync {
     fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error>;
     fn facts(&self, object: &Cached<AnyObject>) -> Facts;
@@ -87,32 +80,23 @@ impl View {
         let changes = Arc::new(Changes::default());
         let options = HandlerOptions::new().name("inspector");
         let recorder = informer.add_event_handler_with(Recorder(Arc::clone(&changes)), &options);
-        let description = informer.status().description().to_owned();
-        let resource = description.split([' ', '.']).next().unwrap_or_default();
+        let resource = informer.status().description().split([' ', '.']).next();
         Self {
-            is_secret: resource == "secrets",
-            object: type_name::<K>(),
-            state: Box::new({
+            is_of: Box::new({
                 let informer = informer.clone();
-                move || informer.state()
+                move |report: &InformerReport| report.is_for(&informer)
             }),
+            is_secret: resource == Some("secrets"),
             indexer: informer.indexer().cast_ref().clone(),
             changes,
             reader: Box::new(Typed::<K>(std::marker::PhantomData)),
             size: Mutex::new(None),
             _recorder: recorder,
-            description,
         }
     }
 
-    /// Returns whether the report has the description, the object type and the state (stopped or
-    /// not) of this informer. The state distinguishes a stopped informer from a running one that
-    /// has replaced it in the factory.
     pub(super) fn is_of(&self, report: &InformerReport) -> bool {
-        let is_stopped = |state| matches!(state, InformerState::Stopped(_));
-        self.description == report.description
-            && self.object == report.object
-            && is_stopped((self.state)()) == is_stopped(report.state)
+        (self.is_of)(report)
     }
 
     /// Returns the object as JSON without masks. The caller must mask the values.
@@ -120,7 +104,6 @@ impl View {
         self.reader.value(object)
     }
 
-    /// Returns the object as JSON, in which the values of masked fields are replaced.
     pub(super) fn masked(&self, object: &Cached<AnyObject>, mask: &Mask) -> Result<Value, serde_json::Error> {
         let mut value = self.reader.value(object)?;
         let paths = mask.of(&[&value], self.is_secret);

@@ -1,6 +1,10 @@
 //! Objects: searches, pages, masked values, changes, and encoded objects.
 
+use std::sync::Arc;
+
 use informer_core::Storage;
+use informer_factory::SharedIndexInformer;
+use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
@@ -172,6 +176,24 @@ async fn objects_of_other_informers_are_not_shown() {
     assert_eq!(get(&router, "objects", &[]).await.status, StatusCode::BAD_REQUEST);
     let odd = [PODS, ("limit", "many"), ("after", "\u{0}")];
     assert_eq!(get(&router, "objects", &odd).await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn informers_of_the_same_name_show_their_own_objects() {
+    let (_simulator, factory) = cluster().await;
+    let [first, second] = ["first", "second"].map(|namespace| {
+        let source = MemorySource::<ConfigMap>::new("configmaps");
+        let mut map = ConfigMap::default();
+        (map.metadata.namespace, map.metadata.name) = (Some(namespace.into()), Some("a".into()));
+        source.create(map).expect("a new object");
+        let scope = factory.in_namespace(namespace);
+        scope.informer_with::<ConfigMap>(|_, options| SharedIndexInformer::new(Arc::new(source), options))
+    });
+    let router = router(Inspector::new(&factory).objects(&first).objects(&second));
+    start(&factory).await;
+    for (id, key) in [("configmaps (ConfigMap)", "first/a"), ("configmaps (ConfigMap) 2", "second/a")] {
+        assert_eq!(keys(&document(&router, "objects", &[("informer", id)]).await), [key]);
+    }
 }
 
 #[tokio::test]

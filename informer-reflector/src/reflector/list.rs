@@ -1,16 +1,14 @@
 //! Paged lists: the resource version of each request, and the pages.
 //!
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
-//! tools/cache/reflector.go, tools/pager). The initial list accepts any state from the server's
-//! cache; later lists request a state at least as new as the last one. Unlike in client-go, the
-//! objects of an initial list can reach the store before the list is complete. If the list fails
-//! after that, the retry requests the newest state: an older state would replace newer objects.
+//! tools/cache/reflector.go, tools/pager). Unlike in client-go, the objects of an initial list can
+//! reach the store before the list is complete. If the list fails after that, the retry requests
+//! the newest state: an older state would replace newer objects. For the same reason, the list
+//! after a list without a resource version requests the newest state.
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
 //! The reflector does not use that token, because changes to objects of the earlier pages would be
-//! lost. Instead, the reflector lists again without a limit, to get the whole list in one page.
-//! Some servers return pages nevertheless. If a token expires again, the list fails, and the
-//! reflector waits before the next list.
+//! lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,9 +30,8 @@ use super::{MAX_RESPONSE_WAIT, Reflector};
 /// A page with fewer items than this, and fewer than its limit, is short.
 const SHORT_PAGE: usize = 50;
 
-/// After a page with few items ([`SHORT_PAGE`]), the reflector sometimes waits before it requests
-/// the next page. At this interval, it checks whether [`Pace`](super::pace::Pace) allows the
-/// request.
+/// The interval at which the reflector checks, after a [short](SHORT_PAGE) page, whether
+/// [`Pace`](super::pace::Pace) allows the request for the next page.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
 /// The observations about the server from earlier lists and watches.
@@ -43,23 +40,20 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later event; empty before the first
     /// list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether a list with the version `last_seen` is likely to fail, because of an error of an
-    /// earlier request with this version. If so, the next list requests the newest state.
+    /// Whether `last_seen` was possibly the cause of a failed request. If so, the next list
+    /// requests the newest state.
     pub(super) is_last_seen_refused: bool,
-    /// Whether the store can have objects of a list that has not been completed. If so, and if
-    /// `last_seen` is empty, the next list requests the newest state, because any other state could
-    /// be older than these objects.
+    /// Whether the store can have objects of an incomplete list, or of a list whose response had no
+    /// resource version or `0`.
     pub(super) is_partly_known: bool,
     /// The number of failed streaming lists since the last complete list. Failures that are not
     /// about streams, such as outages, do not count.
     pub(super) broken_streams: u32,
-    /// Whether the server closed a streaming list before its end, without an error. If this happens
-    /// again, the reflector makes paged lists. A complete list, or a failure that is not about
-    /// streams, resets this field.
+    /// Whether the server closed a streaming list early, without an error. A complete list, or a
+    /// failure that is not about streams, resets this field.
     pub(super) was_stream_closed: bool,
-    /// Whether a list with `resourceVersion=0` arrived in pages. A watch cache would return this
-    /// list in one page, so the server has no watch cache, and pages reduce the load on its
-    /// database.
+    /// Whether a list with `resourceVersion=0` arrived in pages. If so, the server has no watch
+    /// cache, and pages reduce the load on its database.
     lacks_watch_cache: bool,
     /// Whether a list was interrupted. If so, later lists are requested in pages: servers end
     /// requests after a minute, and a large list without pages can take longer.
@@ -67,10 +61,9 @@ pub(super) struct ListHistory {
 }
 
 impl ListHistory {
-    /// Returns the resource version to request for a paged list. An empty version requests the
-    /// newest state.
+    /// Returns the resource version for a paged list. An empty version requests the newest state.
     fn resource_version(&self) -> ResourceVersion {
-        // I1: a state from the server's cache can be older than the objects of an incomplete list.
+        // I1: a state from the server's cache can be older than the objects in the store.
         if self.is_last_seen_refused || (self.last_seen.is_empty() && self.is_partly_known) {
             ResourceVersion::empty()
         } else if self.last_seen.is_empty() {
@@ -80,9 +73,8 @@ impl ListHistory {
         }
     }
 
-    /// Returns the resource version to request for a streaming list: `last_seen`, or an empty
-    /// version if `last_seen` was refused. An empty version requests the newest state. This costs
-    /// the server no more than an older state.
+    /// Returns the resource version for a streaming list. An empty version requests the newest
+    /// state, which costs the server no more than an older state.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.is_last_seen_refused { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -105,8 +97,8 @@ impl ListHistory {
 }
 
 impl<K: Send + Sync + 'static> Reflector<K> {
-    /// Requests a list from the server, page by page. The store receives the objects as they
-    /// arrive, and the complete list at the end. Returns the reflector's next step.
+    /// Makes a paged list. The store receives the objects as they arrive, and the complete list at
+    /// the end.
     pub(super) async fn list(&mut self) -> Step {
         self.reporter.list_begins();
         match self.list_all_pages().await {
@@ -127,21 +119,18 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Logs a relist, if its cause is an expired resource version.
     pub(super) fn log_expired(&mut self, error: &ListWatchError) {
         if error.is_expired() {
             self.reporter.expired(&self.history.last_seen);
         }
     }
 
-    /// Returns whether the requested resource version can be the cause of the error. This includes
-    /// a bad request (400), because a different server can have replaced the server that returned
-    /// the version, and the new server may be unable to parse it.
+    /// Returns whether the requested resource version can be the cause of the error. A bad request
+    /// (400) is included, because another server may be unable to parse the version.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
-    /// Passes a complete list to the store in one step, and updates the status.
     pub(super) fn apply_list(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
         let (received, quarantined) = (listing.received(), listing.all_quarantined().clone());
         // I9: the store changes in one step, and before the status, which is never ahead of it.
@@ -151,7 +140,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.reporter.listed(received);
         self.silence.received();
         self.history.is_last_seen_refused = false;
-        self.history.is_partly_known = false;
+        self.history.is_partly_known = resource_version.is_empty();
         self.history.broken_streams = 0;
         self.history.was_stream_closed = false;
         self.history.last_seen = resource_version;
@@ -200,12 +189,11 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// After a [short](SHORT_PAGE) page, waits until [`Pace`](super::pace::Pace) allows the request
-    /// for the next page, because a faulty server can return short pages without end. The page was
-    /// requested with `limit`, and `before` objects had arrived before it.
+    /// for the next page, because a faulty server can return short pages without end. `before` is
+    /// the number of objects that had arrived before this page.
     ///
     /// # Errors
-    /// If a wait is needed, and the page is empty or more than half of the list's objects are
-    /// repetitions of others.
+    /// If a wait is needed, and the page is empty or most of the list's objects are repetitions.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -270,18 +258,17 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the request failed because of the requested resource version: the version has
-/// expired, is newer than the server's state, or makes the URL too long. A request without a
-/// version can then succeed.
+/// Returns whether the request failed because its resource version has expired, is newer than the
+/// server's state, or makes the URL too long.
 pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Returns whether a watch can start at this resource version: not if it is empty or `0`. Some
-/// servers other than kube-apiserver return the version `0` for a list. A watch from `0` would not
-/// report the deletions since the list.
+/// Returns whether a watch can start at this resource version. Some servers other than
+/// kube-apiserver return the version `0` for a list. A watch from `0` would not report the
+/// deletions since the list.
 pub(super) fn is_watchable(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }
@@ -299,9 +286,8 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns the error for a list whose continue token expired twice. The second try had no limit,
-/// but the server returned pages nevertheless. The returned error does not count as an expired
-/// version, so that the reflector waits before the next list.
+/// Returns the error for a list whose continue token expired twice. This error does not count as an
+/// expired version, so that the reflector waits before the next list.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")

@@ -1,11 +1,9 @@
 //! [`Reflector`]: keeps a [`ReflectorStore`] equal to a [`ListerWatcher`]'s objects.
 //!
-//! client-go: `Reflector` of tools/cache/reflector.go. The reflector is one state machine: list, as
-//! a stream or in pages, then watch from the version of the list. A watch that ends is resumed; a
-//! relist follows only if the version has expired or resuming does not help. Unlike client-go, the
-//! reflector resumes after an error before it relists, it resets its backoff only after a watch has
-//! lasted ten seconds, and every request has a timeout. Also unlike in client-go, the status lists
-//! undecodable objects, and the store keeps their last valid versions.
+//! client-go: `Reflector` of tools/cache/reflector.go. Unlike client-go, the reflector resumes a
+//! watch after an error before it relists, it resets its backoff only after a watch has lasted ten
+//! seconds, and every request has a timeout. Also unlike in client-go, the store keeps the last
+//! valid versions of undecodable objects.
 
 mod backoff;
 mod config;
@@ -93,21 +91,17 @@ pub struct Reflector<K> {
     watch_failures: WatchFailures,
     backoff: Backoff,
     pace: Pace,
-    /// The stream of a streaming list that is complete. The next watch takes it and continues to
-    /// read it. `None` if no such stream is open.
+    /// The stream of a complete streaming list, which continues as the next watch.
     open: Option<OpenWatch<K>>,
     silence: SilenceDetector,
-    /// This reflector's failures since the last response. Set while the server is unavailable, for
-    /// all resources or only for this one.
+    /// This reflector's failures since the last response, while the server is unavailable.
     outage_failures: Option<OutageFailures>,
-    /// The recovery from an outage. Set from the first response after the outage until a list is
-    /// complete, a watch has been open for a second, or the reflector waits after a failure.
+    /// The recovery from an outage, if one is in progress.
     recovery: Option<Recovery>,
-    /// The server's counter of responses to all reflectors ([`SharedServer::responses`]), as it was
-    /// when this reflector last found the server unavailable.
+    /// The value of [`SharedServer::responses`] when this reflector last found the server
+    /// unavailable.
     responses_at_failure: u64,
-    /// The number of events and objects that the reflector has processed. At [`YIELD_AFTER`], the
-    /// reflector yields, and this number restarts at zero.
+    /// The number of events and objects that were processed since the reflector last yielded.
     since_yield: usize,
     reporter: Reporter,
     relist: RelistHandle,
@@ -284,7 +278,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.reporter.request_failed(
             error,
             wait,
-            failures.as_ref().is_none_or(|failures| failures.only_own_resource),
+            failures.as_ref().is_some_and(|failures| !failures.only_own_resource),
         );
         let Some(failures) = failures else { return sleep(wait).await };
         let failures = self.outage_failures.insert(OutageFailures { wait, retry_after_server, ..failures });
@@ -292,8 +286,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Adds a failed request to this reflector's failures in the current outage, and returns these
-    /// failures. The caller has checked that `error` means an unavailable server.
+    /// Adds a failed request to the failures of the current outage, and returns them. `error` means
+    /// an unavailable server.
     fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
@@ -309,7 +303,6 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// If this reflector is recovering from an outage, ends the recovery with this outcome.
     fn finish_recovery(&mut self, outcome: Outcome) {
         if let Some(recovery) = self.recovery.take() {
             recovery.finish_recovery(outcome);
@@ -323,9 +316,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Sends a request and waits until its response begins, or returns an error after `max_wait`.
-    /// This reflector's first response after an outage permits up to two waiting reflectors of the
-    /// same server to send their requests.
+    /// Waits until the response to `request` begins, at most for `max_wait`. The first response
+    /// after an outage begins the reflector's recovery.
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,
@@ -361,9 +353,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Resets the backoff, because a watch has lasted long enough. Neither a complete list nor a
-    /// single event resets the backoff. If they did, a server that fails after each list or after
-    /// each event would always get the next request after the shortest wait.
+    /// Resets the backoff, because a watch has lasted long enough. A complete list or an event does
+    /// not reset the backoff: a server that fails after each of them would always get the next
+    /// request after the shortest wait.
     fn reset_backoff(&mut self) {
         self.watch_failures = WatchFailures::default();
         self.backoff.reset();
@@ -371,7 +363,6 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns the error of a request that got no response within the time `waited`.
 fn response_timeout(waited: Duration) -> ListWatchError {
     ListWatchError::Unreachable(format!("no answer within {waited:?}").into())
 }

@@ -1,11 +1,10 @@
 //! [`Outage`]: the reflectors that wait for an unavailable server (the waiters), and the order of
 //! their requests.
 //!
-//! [`Queue`] implements the rules without clock and tasks. A waiter needs a permission to send its
-//! request. There are two kinds of permissions: a turn is granted when enough time has passed since
-//! the last turn; an extra permission is granted when another reflector gets a response from the
-//! server. No separate task grants permissions: each waiter that wakes grants those that are due,
-//! to itself or to others. A reflector that gets a response grants extra permissions.
+//! A waiter needs a permission to send its request. A turn is granted when enough time has passed
+//! since the last turn; an extra permission is granted when another reflector gets a response. No
+//! separate task grants permissions: each waiter that wakes grants those that are due, to itself or
+//! to others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,45 +14,41 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The minimum time between the turns of two reflectors to send a request during an outage.
+/// The minimum time between two turns.
 const MIN_SPACING: Duration = Duration::from_millis(300);
 
-/// The maximum time between the turns of two reflectors to send a request during an outage.
+/// The maximum time between two turns.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// When a reflector gets its first response after an outage, this number of other reflectors can
-/// send their requests without waiting any longer.
+/// The number of extra permissions that a reflector's first response after an outage grants.
 const EXTRA_PER_RESPONSE: usize = 2;
 
-/// The maximum of the random pause before a request that a reflector sends early, because another
-/// reflector got a response. The pauses keep such requests from arriving all at once.
+/// The maximum of the random pause before a request with an extra permission. The pauses keep such
+/// requests from arriving all at once.
 const MAX_EXTRA_JITTER: Duration = Duration::from_millis(100);
 
-/// A summary of the requests of one reflector that failed since the server became unavailable.
+/// The failed requests of one reflector since the server became unavailable.
 #[derive(Debug, Clone)]
 pub(super) struct OutageFailures {
     /// The resource and scope, for logs.
     pub(super) resource: Arc<str>,
     /// The last error, for logs.
     pub(super) error: String,
-    /// The time of the first failure since the last response.
+    /// The time of the first failure.
     pub(super) since: Instant,
-    /// The number of failures since the last response.
     pub(super) count: u32,
-    /// Whether another reflector got a response between two failures of this reflector. If so, only
-    /// the resource of this reflector is unavailable, and not the server.
+    /// Whether only this reflector's resource is unavailable, and not the server: another reflector
+    /// got a response between two failures of this one.
     pub(super) only_own_resource: bool,
-    /// The backoff of this reflector after its last failure.
+    /// The backoff after the last failure.
     pub(super) wait: Duration,
     /// The wait that the server requested (`Retry-After`); zero if it requested none.
     pub(super) retry_after_server: Duration,
 }
 
-/// The reflectors of one client that wait because their server is unavailable.
 #[derive(Default)]
 pub(super) struct Outage {
-    /// The number of responses to all reflectors, not counting 502, 503 and 504. If it grows while
-    /// one reflector fails, only the resource of this reflector is unavailable.
+    /// The number of responses to all reflectors, not counting 502, 503 and 504.
     responses: AtomicU64,
     queue: Mutex<Queue>,
 }
@@ -63,30 +58,24 @@ struct Queue {
     waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// The number of requests that waiting reflectors can still send before their turns, because
-    /// another reflector got a response.
+    /// The number of extra permissions that are not yet granted.
     extra_permissions: usize,
     logged: Option<LoggedOutage>,
     recovering: Recovering,
 }
 
-/// An outage that has been logged.
 struct LoggedOutage {
     since: Instant,
-    /// The number of reflectors that waited for the unavailable server when the outage was logged.
+    /// The number of reflectors that waited for the server when the outage was logged.
     waiting: usize,
 }
 
-/// Counts the reflectors that got a response from the server after the outage.
+/// Counts the reflectors that got a response after the outage.
 #[derive(Default)]
 struct Recovering {
-    /// The number of reflectors that got a response after the outage, but have neither resumed a
-    /// watch nor completed a list since. A reflector that fails again and waits is no longer
-    /// counted.
+    /// The number of reflectors that have neither succeeded nor failed again.
     pending: usize,
-    /// The number of reflectors that have resumed their watch.
     resumed: usize,
-    /// The number of reflectors that have completed a list.
     relisted: usize,
 }
 
@@ -94,21 +83,19 @@ struct Waiter {
     id: u64,
     since: Instant,
     only_own_resource: bool,
-    /// The main part of the [sort key](Self::rank): the time at which the reflector joined the
-    /// queue, plus the time for which it had been failing. So a reflector that has been failing for
-    /// long comes late, and does not delay others.
+    /// The time at which the reflector joined the queue, plus the time for which it had been
+    /// failing. So a reflector that has been failing for long comes late, and does not delay
+    /// others.
     sort_time: Instant,
-    /// The earliest time at which the reflector can send its next request, as the server requested
-    /// with `Retry-After`.
+    /// The earliest time of the next request, as the server requested with `Retry-After`.
     retry_after_until: Instant,
-    /// The end of the reflector's backoff. Before it, the reflector can send a request only if
-    /// another reflector gets a response from the server.
+    /// The end of the backoff. Before it, the reflector can send a request only with an extra
+    /// permission.
     ready_at: Instant,
     permission: Option<Permission>,
     wake: Arc<Notify>,
 }
 
-/// The permission of a waiting reflector to send its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Permission {
     Turn,
@@ -116,14 +103,13 @@ enum Permission {
 }
 
 impl Waiter {
-    /// Returns the sort key that determines the order of the waiting reflectors' requests.
-    /// Reflectors come last if the server is available, and only their own resource is not.
+    /// Returns the sort key of the queue. Reflectors come last if only their own resource is
+    /// unavailable.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.only_own_resource, self.sort_time, self.id)
     }
 
-    /// Returns the minimum time between the last request of any reflector to the unavailable server
-    /// and the next request of this one. Requests with [`Permission::Extra`] do not count.
+    /// Returns the minimum time between the last turn of any reflector and this reflector's turn.
     fn spacing(&self, now: Instant) -> Duration {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
@@ -135,8 +121,8 @@ impl Waiter {
 }
 
 impl Queue {
-    /// Adds a reflector to the queue of those that wait to send a request, because its last request
-    /// has failed. Returns the ID of its entry, and the notification that wakes its task.
+    /// Adds a reflector whose last request has failed. Returns the ID of its entry, and the
+    /// notification that wakes its task.
     fn join(&mut self, failures: &OutageFailures, now: Instant) -> (u64, Arc<Notify>) {
         // The request has failed, so the server can still be unavailable.
         self.extra_permissions = 0;
@@ -156,8 +142,7 @@ impl Queue {
         (id, wake)
     }
 
-    /// Removes a reflector from the queue. If the reflector has got a permission to send a request
-    /// but has not used it, the next reflector gets the permission.
+    /// Removes a reflector. An unused permission passes to the next reflector.
     fn leave(&mut self, id: u64, has_used_permission: bool) {
         let Some(position) = self.waiters.iter().position(|waiter| waiter.id == id) else { return };
         match self.waiters.remove(position).permission {
@@ -172,23 +157,22 @@ impl Queue {
         }
     }
 
-    /// Returns the first reflector in the queue that has no permission to send its request yet, and
-    /// satisfies the condition.
+    /// Returns the first reflector without a permission that satisfies the condition.
     fn first(&mut self, condition: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
         let waiting =
             self.waiters.iter_mut().filter(|waiter| waiter.permission.is_none() && condition(waiter));
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
-    /// Returns the earliest time at which the reflector `waiter` can get a turn. Ignores the
-    /// reflectors that come before it in the queue.
+    /// Returns the earliest time of a turn for `waiter`. Ignores the reflectors before it in the
+    /// queue.
     fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
         let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
         waiter.ready_at.max(spaced)
     }
 
-    /// Permits the first reflector in the queue whose backoff is over to send its request, if
-    /// enough time has passed since this function last did so.
+    /// Grants a turn to the first reflector whose backoff is over, if enough time has passed since
+    /// the last turn.
     fn grant_turn(&mut self, now: Instant) {
         let last_turn = self.last_turn;
         let first = self.first(|waiter| waiter.ready_at <= now);
@@ -200,8 +184,8 @@ impl Queue {
         }
     }
 
-    /// Permits the first `extra_permissions` reflectors to send their requests immediately, even
-    /// during their backoff. Skips reflectors whose `Retry-After` is not over; they stay queued.
+    /// Grants the extra permissions, also during backoffs. Skips reflectors whose `Retry-After` is
+    /// not over.
     fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -210,8 +194,8 @@ impl Queue {
         }
     }
 
-    /// Returns when the task of reflector `id` must wake to check which reflectors can send their
-    /// requests, and when the reflector's own next request is expected.
+    /// Returns when the task of reflector `id` must wake to grant permissions, and when the
+    /// reflector's own next request is expected.
     fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
@@ -232,10 +216,9 @@ impl Queue {
 }
 
 impl Outage {
-    /// Waits until the reflector can send its next request to the unavailable server. Waiting
-    /// reflectors send one after another, but a response to one of them lets two others send
-    /// immediately. If the reflector still waits at the end of its backoff, calls `queued` with the
-    /// expected time of its request, and again if this time has changed when the reflector wakes.
+    /// Waits until the reflector can send its next request to the unavailable server. If the
+    /// reflector still waits at the end of its backoff, calls `queued` with the expected time of
+    /// its request. Later checks call `queued` again if the expected time has changed.
     ///
     /// # Cancel safety
     /// If the future is dropped, an unused permission passes to the next reflector in the queue.
@@ -273,11 +256,11 @@ impl Outage {
                 () = sleep_until(wake_at) => {}
             }
         };
-        entry.has_used_permission = true;
-        drop(entry);
         if permission == Permission::Extra {
             sleep(MAX_EXTRA_JITTER.mul_f64(fastrand::f64())).await;
         }
+        entry.has_used_permission = true;
+        drop(entry);
     }
 
     /// Logs the outage once for all reflectors, and again when four times as many reflectors wait.
@@ -303,9 +286,9 @@ impl Outage {
         );
     }
 
-    /// Records that a reflector got a response after its requests had failed in an outage. Permits
-    /// up to two other reflectors to send their requests without waiting for their turns. The
-    /// caller keeps the returned value until the reflector succeeds or fails again.
+    /// Records that a reflector got its first response after an outage. Grants extra permissions,
+    /// and allows the next turn at once. The caller keeps the returned value until the reflector
+    /// succeeds or fails again.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.pending += 1;
@@ -319,19 +302,15 @@ impl Outage {
         Recovery { outage: Arc::clone(this), outcome: None }
     }
 
-    /// Counts a response of the server to one of the reflectors. Failing reflectors use the number
-    /// to find out whether the server responds to others.
     pub(super) fn count_response(&self) {
         self.responses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of responses to all reflectors so far.
     pub(super) fn responses(&self) -> u64 {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Records the outcome of a reflector's [`Recovery`]. Logs the end of the outage when no
-    /// reflector is recovering any more and at least one has recovered.
+    /// Records the outcome of a [`Recovery`]. Logs the end of the outage after the last recovery.
     fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
@@ -355,13 +334,11 @@ impl Outage {
     }
 }
 
-/// The entry of a reflector in the queue of those that wait to send a request to an unavailable
-/// server. Dropping the entry removes it from the queue.
+/// A reflector's entry in the queue. Dropping the entry removes it from the queue.
 struct QueueEntry<'o> {
     outage: &'o Outage,
     id: u64,
-    /// `true` when the wait is over and the reflector sends its request. If still `false` when the
-    /// entry is dropped, the wait was cancelled.
+    /// Set when the wait has ended. Stays `false` if the wait is cancelled.
     has_used_permission: bool,
 }
 
@@ -371,19 +348,18 @@ impl Drop for QueueEntry<'_> {
     }
 }
 
-/// The first success of a reflector after an outage: a resumed watch or a complete list.
+/// The first success of a reflector after an outage.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Outcome {
     Resumed,
     Relisted,
 }
 
-/// A reflector's recovery after an outage: from its first response until a list or watch succeeds
-/// or the reflector fails again. Dropping this value ends the recovery and counts its outcome.
+/// A reflector's recovery after an outage: from its first response until a list or watch succeeds,
+/// or until the reflector waits because of another failure. Dropping this value ends the recovery and counts its outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// The first success of the reflector; `None` until then. Stays `None` if the reflector fails
-    /// again or is stopped first.
+    /// The first success of the reflector, if there was one.
     outcome: Option<Outcome>,
 }
 

@@ -17,25 +17,20 @@ use super::status::{Health, ReflectorStatus};
 pub(super) struct Reporter {
     status: ReflectorStatus,
     health: watch::Sender<Health>,
-    /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug
-    /// level.
+    /// The cause of the last failure that was logged as a warning.
     logged: Option<Cause>,
-    /// Whether a response was interrupted before. If not, the next interrupted response causes no
-    /// warning, because it can be the beginning of an outage. An outage, or a watch that lasts ten
-    /// seconds, resets this field to `false`.
+    /// Whether a response was interrupted before. The first interruption causes no warning, because
+    /// it can be the beginning of an outage.
     was_interrupted: bool,
-    /// Whether the status lists any object that can't be decoded or transformed. If it lists none,
-    /// [`accepted`](Self::accepted) needs no lock.
+    /// Whether the status lists quarantined objects. If not, [`accepted`](Self::accepted) needs no
+    /// lock.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The start of the current minute, which begins with a log line about an expired version, and
-    /// the number of these lines in this minute, at all levels.
+    /// The start of the current minute, and the number of lines about expired versions in it.
     expired: (Option<Instant>, u32),
-    /// The start of the current list. `None` if no list is running, also while the reflector waits
-    /// to retry a failed list.
+    /// The start of the current list. `None` also while the reflector waits to retry a failed list.
     list_began: Option<Instant>,
-    /// The cause of the current or next list, and the error that made the list necessary, if any.
-    /// `None` while no list is needed.
+    /// The cause of the current or next list, and the error that made the list necessary.
     list_cause: Option<(&'static str, Option<String>)>,
 }
 
@@ -73,8 +68,8 @@ impl Reporter {
         });
     }
 
-    /// Records the start of a list. If the last list has failed and is now retried without a wait,
-    /// both count as one list, which began with the first attempt.
+    /// Records the start of a list. A list that is retried without a wait began with its first
+    /// attempt.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
@@ -96,14 +91,14 @@ impl Reporter {
         }
     }
 
-    /// Counts a relist, and keeps its cause and error until [`listed`](Self::listed) records the
-    /// complete list. If the list is retried, the cause and error of the first attempt are kept.
+    /// Counts a relist, and keeps its cause and error for [`listed`](Self::listed). If the list is
+    /// retried, the cause and error of the first attempt are kept.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));
     }
 
-    /// Records a complete list with this number of objects, and logs it if it was slow.
+    /// Records a complete list, and logs it if it was slow.
     pub(super) fn listed(&mut self, objects: usize) {
         let took = self.list_began.take().map(|began| began.elapsed());
         let (cause, error) = self.list_cause.take().unwrap_or((INITIAL, None));
@@ -119,10 +114,9 @@ impl Reporter {
         }
     }
 
-    /// Records a recovery, because a watch has lasted long enough. The next failure can then be
-    /// logged as a warning again, even if it has the same cause as the last one. A complete list is
-    /// no recovery: otherwise, a server on which all watches fail would cause a warning after each
-    /// list.
+    /// Records that a watch has lasted long enough, so that the next failure can be logged as a
+    /// warning again. A complete list is no recovery: otherwise, a server on which all watches fail
+    /// would cause a warning after each list.
     pub(super) fn recovered(&mut self) {
         self.was_interrupted = false;
         if self.logged.take().is_some() {
@@ -130,19 +124,18 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request. The next request follows after `wait`. Logs a warning, or only a
-    /// line at debug level in three cases:
-    /// - `only_own_resource` is `false`: the whole server is unavailable.
-    ///   [`Outage`](super::outage::Outage) logs that.
+    /// Records a failed request. Logs a warning, or only a line at debug level in three cases:
+    /// - `is_outage` is `true`: [`Outage`](super::outage::Outage) logs that the server is
+    ///   unavailable.
     /// - The response was interrupted, for the first time. This can be the beginning of an outage.
     /// - The last warning had the same cause.
-    pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, only_own_resource: bool) {
+    pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, is_outage: bool) {
         self.list_began = None;
-        let is_interruption = only_own_resource && matches!(error, ListWatchError::Interrupted(_));
+        let is_interruption = !is_outage && matches!(error, ListWatchError::Interrupted(_));
         let is_first = is_interruption && !self.was_interrupted;
-        self.was_interrupted = is_interruption || (only_own_resource && self.was_interrupted);
+        self.was_interrupted = is_interruption || (!is_outage && self.was_interrupted);
         let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
-        if !only_own_resource || is_first || self.logged.as_ref() == Some(&cause) {
+        if is_outage || is_first || self.logged.as_ref() == Some(&cause) {
             tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");
         } else {
             tracing::warn!(
@@ -161,9 +154,8 @@ impl Reporter {
         });
     }
 
-    /// Sets the health to [`Health::AwaitingTurn`]: the backoff is over, but the reflector still
-    /// waits, because reflectors send their requests to an unavailable server one after another.
-    /// `until` is the expected time of this reflector's next request.
+    /// Sets the health to [`Health::AwaitingTurn`]. `until` is the expected time of the next
+    /// request.
     pub(super) fn awaits_turn(&self, until: Instant) {
         self.health.send_modify(|health| {
             if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
@@ -185,7 +177,6 @@ impl Reporter {
         }
     }
 
-    /// Changes the [numbers](ReflectorStatus::counts) in the status.
     pub(super) fn count(&self, change: impl FnOnce(&mut ReflectorCounts)) {
         change(&mut self.status.notes.lock().counts);
     }
@@ -224,8 +215,7 @@ impl Reporter {
         );
     }
 
-    /// Removes an object from the status's list of objects that can't be decoded or transformed:
-    /// its later version was valid, or the object was deleted.
+    /// Ends the quarantine of an object, because its later version was valid or it was deleted.
     pub(super) fn accepted(&mut self, key: &ObjectKey) {
         if !self.has_quarantined {
             return;
@@ -241,9 +231,7 @@ impl Reporter {
         }
     }
 
-    /// Removes objects from the status's list of quarantined objects after a complete list. Only
-    /// those in `undecodable` stay: objects that this list contained, but that can't be decoded or
-    /// transformed.
+    /// Ends the quarantine of all objects except those in `undecodable`, after a complete list.
     pub(super) fn only_quarantined(&mut self, undecodable: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
@@ -296,15 +284,13 @@ impl Cause {
     }
 }
 
-/// Maximum number of log lines about expired versions in a minute; further lines have the level
-/// debug.
+/// Maximum number of log lines at level info about expired versions in a minute.
 const MAX_EXPIRED_LINES: u32 = 3;
 
-/// Maximum number of log lines in a minute about the start or end of an object's quarantine. An
-/// object is quarantined while it can't be decoded or transformed.
+/// Maximum number of log lines in a minute about the start or end of an object's quarantine.
 const MAX_OBJECT_LINES: u32 = 10;
 
-/// Limits the log lines about objects of a resource that can't be decoded or transformed.
+/// Limits the log lines about quarantined objects.
 #[derive(Debug, Default)]
 struct Throttle {
     /// The start of the current minute.

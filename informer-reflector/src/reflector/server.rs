@@ -1,8 +1,6 @@
 //! [`SharedServer`]: the state of a server, shared by all reflectors of a client.
 //!
-//! It records the resources for which streaming lists are disabled, and coordinates requests while
-//! the server is unavailable. client-go has no counterpart: its informers retry independently of
-//! each other.
+//! client-go has no counterpart: its informers retry independently of each other.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,8 +12,8 @@ use tokio::time::Instant;
 
 use super::outage::{Outage, OutageFailures, Recovery};
 
-/// The minimum time for which streaming lists of a resource are disabled after one failed. The
-/// maximum is three times as long. The time is random, so that not all reflectors request streaming
+/// The minimum time for which streaming lists of a resource are disabled after one was refused,
+/// invalid or cut short. The maximum is three times as long. The time is random, so that not all reflectors request streaming
 /// lists from an upgraded server at once.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
@@ -28,17 +26,17 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 ///
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
 /// - After a failure, each reflector backs off for at most half of the time since its first failure
-///   in the outage. This maximum is at least twice the first wait of its
-///   [backoff](super::ReflectorConfig::backoff); by default, that is 1.6 seconds. A longer
-///   `Retry-After` takes precedence.
+///   in the outage, or twice the first wait of its [backoff](super::ReflectorConfig::backoff) if
+///   that is longer. Twice the default first wait is 1.6 seconds. A longer `Retry-After` takes
+///   precedence.
 /// - After its backoff, a reflector waits for its turn. The reflectors send their requests one
 ///   after another, with pauses of 0.3 to 5 seconds. The longer a reflector has been failing, the
 ///   later is its turn, so that resources with a permanent failure delay no others.
 /// - When a reflector gets a response again, two waiting reflectors can send their requests without
 ///   waiting for the end of their backoffs or for their turns. Only a `Retry-After` that the server
-///   requested, and a random pause of up to 0.1 seconds, still delay these two. After the next
-///   failed request, reflectors wait for their turns again. So recovery is as quick as the server
-///   allows.
+///   requested, and a random pause of up to 0.1 seconds, still delay these two. In addition, the
+///   next turn is granted at once. All other reflectors still wait for their turns. Each of the two
+///   that gets a response lets two more follow. So recovery is as quick as the server allows.
 ///
 /// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
 /// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
@@ -51,8 +49,7 @@ pub struct SharedServer {
 
 #[derive(Default)]
 struct Inner {
-    /// The resources for which streaming lists are disabled, each with the time at which they are
-    /// enabled again.
+    /// The time at which the streaming lists of each disabled resource are enabled again.
     unsupported: Mutex<HashMap<String, Instant>>,
     outage: Arc<Outage>,
 }
@@ -64,8 +61,6 @@ impl SharedServer {
         Self { inner: Arc::default() }
     }
 
-    /// Returns `false` while streaming lists of this resource are
-    /// [disabled](Self::disable_streams).
     pub(super) fn may_stream(&self, resource: &str) -> bool {
         let mut unsupported = self.inner.unsupported.lock();
         let is_over = unsupported.get(resource).is_none_or(|until| *until <= Instant::now());
@@ -89,14 +84,12 @@ impl SharedServer {
         self.inner.outage.wait_for_turn(failures, queued).await;
     }
 
-    /// Records that a reflector got a response after its requests had failed in an outage. Permits
-    /// up to two other reflectors to send their requests without waiting for their turns. The
-    /// caller keeps the returned value until the reflector succeeds or fails again.
+    /// Records that a reflector got its first response after an outage. The caller keeps the
+    /// returned value until the reflector succeeds or fails again.
     pub(super) fn begin_recovery(&self) -> Recovery {
         Outage::begin_recovery(&self.inner.outage)
     }
 
-    /// Counts a response of the server to one of the reflectors.
     pub(super) fn count_response(&self) {
         self.inner.outage.count_response();
     }
@@ -133,5 +126,31 @@ mod tests {
         assert!(!server.clone().may_stream("pods"));
         tokio::time::advance(Duration::from_secs(1202)).await;
         assert!(server.may_stream("pods"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permission_of_a_dropped_wait_passes_to_the_next() {
+        let failures = OutageFailures {
+            resource: "pods".into(),
+            error: "connection refused".into(),
+            since: Instant::now(),
+            count: 1,
+            only_own_resource: false,
+            wait: Duration::from_secs(60 * 60),
+            retry_after_server: Duration::ZERO,
+        };
+        let server = SharedServer::new();
+        let mut waits: Vec<_> = (0..3).map(|_| Box::pin(server.wait_for_turn(&failures, |_| {}))).collect();
+        for wait in &mut waits {
+            assert!(futures::poll!(wait).is_pending(), "the backoff of an hour is not over");
+        }
+        let _recovery = server.begin_recovery();
+        for wait in &mut waits {
+            assert!(futures::poll!(wait).is_pending(), "the first two pause before their requests");
+        }
+        let last = waits.pop().expect("three reflectors wait");
+        drop(waits);
+        let outcome = tokio::time::timeout(Duration::from_secs(1), last).await;
+        assert!(outcome.is_ok(), "the first two have not used their permissions");
     }
 }

@@ -6,16 +6,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The number of silent connections in a row that are replaced after the configured time without
-/// data. The connection after them can be silent until its [first bookmark](FIRST_BOOKMARK).
-/// Otherwise, if a resource does not change, each connection would be replaced before its first
-/// bookmark.
+/// data. If there were more, and a resource does not change, each connection would be replaced
+/// before its [first bookmark](FIRST_BOOKMARK).
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// The time within which the first bookmark of a watch must arrive. A server sends it after two
 /// minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
 const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
-/// Detects connections that are silent for too long.
 #[derive(Debug)]
 pub(super) struct SilenceDetector {
     /// The time at which the last event, bookmark or complete list arrived.
@@ -37,22 +35,21 @@ impl Default for SilenceDetector {
 }
 
 impl SilenceDetector {
-    /// Records that data has arrived.
     pub(super) fn received(&mut self) {
         self.quiet_since = Instant::now();
         self.last_event = self.quiet_since;
     }
 
-    /// Measures the silence from now on, because a watch begins or the reflector reads again after
-    /// a pause.
+    /// Measures the silence from now on.
     pub(super) fn restart(&mut self) {
         self.quiet_since = Instant::now();
     }
 
-    /// Returns the maximum time without data: the configured time `silence` or, after several
-    /// silent connections in a row, at least [`FIRST_BOOKMARK`].
-    pub(super) fn limit(&self, silence: Duration) -> Duration {
-        if self.silent_connections < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
+    /// Returns the maximum time without data: the configured time, or [`FIRST_BOOKMARK`] if that is
+    /// longer and [`MAX_QUICK_REPLACEMENTS`] connections in a row were silent.
+    pub(super) fn limit(&self, configured: Duration) -> Duration {
+        let is_quick = self.silent_connections < MAX_QUICK_REPLACEMENTS;
+        if is_quick { configured } else { configured.max(FIRST_BOOKMARK) }
     }
 
     /// Returns whether no data has arrived for the time `limit`, although the reflector was

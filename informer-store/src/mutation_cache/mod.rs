@@ -1,8 +1,6 @@
 //! [`MutationCache`]: reads a store with this process's latest writes applied.
 //!
-//! A write arrives over the watch a little later. Code that reads the store before the write has
-//! arrived can do the same work twice. client-go: `tools/cache/mutation_cache.go`. Differences from
-//! client-go:
+//! client-go: `tools/cache/mutation_cache.go`. Differences from client-go:
 //!
 //! - Queries by index find a written object only by its new index values.
 //! - A written object that the store lacks counts as deleted once the store has reached the
@@ -273,16 +271,18 @@ impl<K: 'static> MutationCache<K> {
     }
 }
 
-/// Returns whether `state` lacks the write `written`. Returns `false` if `state` has the same, a
-/// later or an incomparable version of the object, or if the watermark of `state` for the object
-/// ([`Snapshot::watermark_for`]) is the version of the write or later.
+/// Returns whether `state` lacks the write `written`: `state` has an older version of the object.
+/// Or it lacks the object, and its watermark for the object ([`Snapshot::watermark_for`]) has not
+/// reached the version of the write.
 fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
-    // I9: the store has all objects up to its watermark, so a missing object has been deleted.
-    if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
-        return false;
+    let version = written.resource_version();
+    match state.get(written.key()) {
+        // The watermark does not matter: the written version can be quarantined, and the store then
+        // keeps the older version.
+        Some(stored) => version.is_newer_than(stored.resource_version()),
+        // I9: the store has all objects up to its watermark, so a missing object has been deleted.
+        None => !state.watermark_for(written.key()).is_at_least(version),
     }
-    let stored = state.get(written.key());
-    stored.is_none_or(|stored| written.resource_version().is_newer_than(stored.resource_version()))
 }
 
 /// Receives the changes of the store: drops recorded writes that the store has, and records

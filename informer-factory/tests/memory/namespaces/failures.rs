@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Status;
 
 use super::{SOON, Server, stored};
-use crate::Running;
+use crate::{Running, config_map, value_of};
 
 pub(super) fn refusal() -> ListWatchError {
     Box::new(Status::failure("not for you", "Forbidden").with_code(403)).into()
@@ -133,10 +133,12 @@ async fn i9_each_namespace_is_verified_and_corrected_separately() {
     running.stop().await;
 }
 
-/// The source of namespace `a`. While a verification lists it, namespace `b` is removed.
+/// The source of namespace `a`. While a verification lists it, namespace `b` is removed, and added
+/// again if `adds_again` is `true`.
 struct RemovesOther {
     source: MemorySource<ConfigMap>,
     informer: OnceLock<SharedIndexInformer<ConfigMap>>,
+    adds_again: bool,
 }
 
 #[async_trait]
@@ -149,6 +151,10 @@ impl ListerWatcher<ConfigMap> for RemovesOther {
         if let Some(informer) = self.informer.get() {
             let removed = informer.remove_namespace("b").expect("a valid name");
             removed.wait().await.expect("the informer runs");
+            if self.adds_again {
+                let added = informer.add_namespace("b").expect("a valid name");
+                added.wait().await.expect("the namespace is listed");
+            }
         }
         self.source.list(options).await
     }
@@ -160,27 +166,40 @@ impl ListerWatcher<ConfigMap> for RemovesOther {
 
 #[tokio::test(start_paused = true)]
 async fn namespace_removed_during_verification_is_skipped() {
-    let server = Server::new();
-    server.put("a", "one", "1");
-    server.put("b", "two", "1");
-    let removes = Arc::new(RemovesOther { source: server.of("a").clone(), informer: OnceLock::new() });
-    let make = {
-        let (server, removes) = (server.clone(), removes.clone());
-        move |namespace: &str| -> Arc<dyn ListerWatcher<ConfigMap>> {
-            match namespace {
-                "a" => removes.clone(),
-                _ => Arc::new(server.of(namespace).clone()),
+    for adds_again in [false, true] {
+        let server = Server::new();
+        server.put("a", "one", "1");
+        server.put("b", "two", "1");
+        let source = server.of("a").clone();
+        let removes = Arc::new(RemovesOther { source, informer: OnceLock::new(), adds_again });
+        let make = {
+            let (server, removes) = (server.clone(), removes.clone());
+            move |namespace: &str| -> Arc<dyn ListerWatcher<ConfigMap>> {
+                match namespace {
+                    "a" => removes.clone(),
+                    _ => Arc::new(server.of(namespace).clone()),
+                }
             }
+        };
+        let reject_bad = |object: &mut ConfigMap| match value_of(object) {
+            "bad" => Err("a bad value"),
+            _ => Ok(()),
+        };
+        let options = InformerOptions::new().transform(reject_bad);
+        let made = SharedIndexInformer::new_in_namespaces(make, ["a", "b"], options);
+        let running = Running::run(made.expect("valid names")).synced().await;
+        for name in ["a", "b"] {
+            server.of(name).wait_for_watches(1).await;
         }
-    };
-    let made = SharedIndexInformer::new_in_namespaces(make, ["a", "b"], InformerOptions::new());
-    let running = Running::run(made.expect("valid names")).synced().await;
-    for name in ["a", "b"] {
-        server.of(name).wait_for_watches(1).await;
+        // Only the second reflector of `b` receives this version, and quarantines it.
+        let mut bad = config_map("two", "bad");
+        bad.metadata.namespace = Some("b".into());
+        server.of("b").update_unseen(bad).expect("the object exists");
+        removes.informer.set(running.informer.clone()).expect("the informer is set once");
+        let verification = running.informer.verify().await.expect("the other namespace is verified");
+        assert!(verification.is_equal() && verification.objects == 1, "{verification:?}");
+        let expected: &[&str] = if adds_again { &["a", "b"] } else { &["a"] };
+        assert_eq!(running.informer.namespaces(), expected);
+        running.stop().await;
     }
-    removes.informer.set(running.informer.clone()).expect("the informer is set once");
-    let verification = running.informer.verify().await.expect("the other namespace is verified");
-    assert!(verification.is_equal() && verification.objects == 1, "{verification:?}");
-    assert_eq!(running.informer.namespaces(), ["a"]);
-    running.stop().await;
 }
