@@ -1,20 +1,20 @@
-//! Computes latencies from the times at which the server sent events and a client received them.
+//! Computes latencies from the times at which events were sent and received.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// When each event was sent or received, by the resource version of the event. Times are in
-/// nanoseconds of the machine's monotonic clock.
+/// When each event was sent or received, by resource version, in nanoseconds of the monotonic
+/// clock.
 pub(crate) type Times = HashMap<u64, u64>;
 
 pub(crate) fn by_version(versions: &[u64], times: &[u64]) -> Times {
     versions.iter().copied().zip(times.iter().copied()).collect()
 }
 
-/// Reads the file in which a client recorded its events: pairs of a resource version and the time
-/// at which a handler received it, as little-endian numbers of eight bytes.
+/// Reads a client's file: pairs of a resource version and the time of its receipt, as little-endian
+/// numbers of eight bytes.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Times> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let (numbers, rest) = bytes.as_chunks::<8>();
@@ -25,16 +25,18 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Times> {
     Ok(numbers.chunks_exact(2).map(|pair| (number(&pair[0]), number(&pair[1]))).collect())
 }
 
-/// Returns percentiles of the latency in seconds, and the share of events that the handler
-/// received, each with a name. For a `rate` of 1,000 events per second, a name is, for example,
-/// `latency.1000.p99`.
+/// Returns percentiles of the latency in seconds, and the share of received events, with names such
+/// as `latency.1000.p99` for a `rate` of 1,000.
 pub(crate) fn figures(rate: u32, sent: &Times, received: &Times) -> anyhow::Result<Vec<(String, f64)>> {
     let mut latencies: Vec<u64> = sent
         .iter()
         .filter_map(|(version, sent)| Some(received.get(version)?.saturating_sub(*sent)))
         .collect();
     latencies.sort_unstable();
-    let last = latencies.len().checked_sub(1).context("the client has received none of the events")?;
+    let last = latencies
+        .len()
+        .checked_sub(1)
+        .with_context(|| format!("the client has received no event at {rate} events per second"))?;
     let percentile = |share: f64| latencies[(last as f64 * share).round() as usize] as f64 / 1e9;
     let named = |name: &str, value| (format!("latency.{rate}.{name}"), value);
     Ok(vec![

@@ -1,5 +1,4 @@
-//! [`Part`]: the measurements in which the clients are compared, such as the latency, each with the
-//! columns of its table and its charts.
+//! [`Part`]: the measurements of the clients, each with its table columns and charts.
 
 use clap::ValueEnum;
 
@@ -12,8 +11,8 @@ pub(crate) enum Part {
     /// Time, CPU time and memory of the initial sync with a list request instead of a streaming
     /// list
     Lists,
-    /// Time, CPU time and memory of events that the server sends at full speed, for clients with 10
-    /// and 100 handlers
+    /// Time, CPU time and memory of events that the server sends at full speed, for clients with 1,
+    /// 10 and 100 handlers
     Handlers,
     /// The time from the server's write of an event to the handler's call, at fixed event rates
     Latency,
@@ -21,14 +20,14 @@ pub(crate) enum Part {
     Growth,
 }
 
-/// The numbers of handlers with which [`Part::Handlers`] measures a client.
-pub(crate) const HANDLERS: [usize; 2] = [10, 100];
+/// The numbers of handlers in [`Part::Handlers`].
+pub(crate) const HANDLERS: [usize; 3] = [1, 10, 100];
 
-/// The numbers of objects with which [`Part::Growth`] measures a client.
+/// The numbers of objects in [`Part::Growth`].
 pub(crate) const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
-/// A unit in the tables, and the factor that converts a measured value to this unit. Measured
-/// values are in seconds, in bytes or per second, or have no unit.
+/// A unit in the tables. `factor` converts a measured value, such as seconds or bytes, to this
+/// unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     pub(crate) name: &'static str,
@@ -43,8 +42,7 @@ const KILOBYTES: Unit = Unit { name: "KB", factor: 1e-3 };
 const PER_SECOND: Unit = Unit { name: "/s", factor: 1.0 };
 const PERCENT: Unit = Unit { name: "%", factor: 100.0 };
 
-/// A column of a table: its heading, the name of the measured value that it shows (such as
-/// `sync.cpu`), and the unit.
+/// A column of a table. `figure` is the name of the value that it shows, such as `sync.cpu`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
@@ -56,15 +54,14 @@ const fn column(title: &'static str, figure: &'static str, unit: Unit) -> Column
     Column { title, figure, unit }
 }
 
-/// A bar chart or line chart of measured values, with one bar or one line for each client.
+/// A chart with one bar or one line for each client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chart {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The names of the measured values that the chart shows. One name, such as `sync.cpu`, makes a
-    /// bar chart. Several names make a line chart, with one name for each number of objects in
-    /// [`SIZES`].
+    /// The names of the shown values: one for a bar chart, or one for each of [`SIZES`] for a line
+    /// chart.
     pub(crate) figures: &'static [&'static str],
 }
 
@@ -72,8 +69,7 @@ impl Part {
     pub(crate) const ALL: [Self; 5] =
         [Self::Throughput, Self::Lists, Self::Handlers, Self::Latency, Self::Growth];
 
-    /// Returns the name of the measurement in docs/benchmarks.md, where two markers with this name
-    /// enclose its table and its charts.
+    /// Returns the name in file names and in the markers of docs/benchmarks.md.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -122,7 +118,10 @@ const LISTS: [Column; 3] = [
     column("sync, peak memory", "list.sync.peak", MEGABYTES),
 ];
 
-const TO_HANDLERS: [Column; 6] = [
+const TO_HANDLERS: [Column; 9] = [
+    column("1 handler: events", "events.1.rate", PER_SECOND),
+    column("CPU per event", "events.1.cpu", MICROSECONDS),
+    column("peak memory", "events.1.peak", MEGABYTES),
     column("10 handlers: events", "events.10.rate", PER_SECOND),
     column("CPU per event", "events.10.cpu", MICROSECONDS),
     column("peak memory", "events.10.peak", MEGABYTES),
@@ -142,15 +141,17 @@ const LATENCY: [Column; 8] = [
     column("received", "latency.5000.received", PERCENT),
 ];
 
-const GROWTH: [Column; 8] = [
+const GROWTH: [Column; 10] = [
     column("1,000 pods: sync, CPU", "1000.sync.cpu", SECONDS),
     column("peak memory", "1000.sync.peak", MEGABYTES),
     column("10,000: CPU", "10000.sync.cpu", SECONDS),
     column("peak", "10000.sync.peak", MEGABYTES),
     column("100,000: CPU", "100000.sync.cpu", SECONDS),
     column("peak", "100000.sync.peak", MEGABYTES),
+    column("steady memory per pod", "100000.steady", KILOBYTES),
     column("1,000,000: CPU", "1000000.sync.cpu", SECONDS),
     column("peak", "1000000.sync.peak", MEGABYTES),
+    column("steady memory per pod", "1000000.steady", KILOBYTES),
 ];
 
 const THROUGHPUT_CHARTS: [Chart; 3] = [
