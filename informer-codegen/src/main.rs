@@ -40,7 +40,7 @@ fn main() -> ExitCode {
             if args.check {
                 eprintln!("all {files} files in {out} are up to date");
             } else {
-                eprintln!("wrote {written} of {files} files in {out}");
+                eprintln!("all {files} files in {out} are up to date; wrote {written} of them");
             }
             ExitCode::SUCCESS
         }

@@ -22,14 +22,12 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// The types of the crate chrono that kopium uses for times and dates, and the types that replace
-/// them, so that users do not need chrono. A date without a time becomes a `String`, because
-/// Kubernetes has no type for it.
+/// kopium's types of the crate chrono, and their replacements, so that users do not need chrono. A
+/// date becomes a `String`, because Kubernetes has no type for it.
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
-/// The start of the derive attribute of kopium's spec type. kube's `CustomResource` derive generates
-/// the object type from this type.
+/// The start of the derive attribute of kopium's spec type.
 const SPEC: &str = "#[derive(CustomResource, ";
 
 /// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. kopium converts
@@ -83,7 +81,10 @@ impl Types {
             Some((before, derives, after))
         });
         let Some((before, derives, after)) = spec else {
-            bail!("kopium did not mark `{root}Spec` of {} as a custom resource; report this bug", place());
+            bail!(
+                "kopium did not mark `{root}Spec` of {} as a custom resource; report this as a bug of informer-codegen",
+                place()
+            );
         };
         let attributes = indexes.iter().map(Index::attribute);
         let attribute = quote!(#[informer(no_accessor #(, #attributes)*)]);
@@ -99,7 +100,6 @@ impl Types {
         if self.indexes.is_empty() { quote!(#root) } else { quote!({#root, #indexes}) }
     }
 
-    /// Returns the formatted text of the generated file.
     pub(crate) fn text(
         &self,
         folder: &Path,
@@ -156,9 +156,8 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds the types that kopium uses but does not define. kopium does not define a type if the schema
-/// does not name its fields. Each added type is an alias of `serde_json::Value`, so it accepts any
-/// content.
+/// Adds the types that kopium does not define, because the schema does not name their fields. Each
+/// is an alias of `serde_json::Value`.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {

@@ -9,12 +9,11 @@ use proc_macro2::TokenStream;
 use crate::pipe;
 use crate::shared::expand::{Module, Part};
 
-/// The Rust edition of the workspace, which also determines rustfmt's style.
+/// The edition also determines rustfmt's style.
 const EDITION: &str = "2024";
 
-/// Returns the formatted content of a file. The rustfmt settings of `folder` apply. `origin` is
-/// written as a comment at the start of the file: it marks the file as generated, and names the
-/// generator.
+/// Returns the formatted content of a file. The rustfmt settings of `folder` apply. The comment
+/// `origin` at the start marks the file as generated.
 pub fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {
@@ -45,17 +44,15 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
     }))
 }
 
-/// Returns the items as source code. In tokens, documentation consists of `#[doc]` attributes.
-/// rustfmt does not turn these into comments, but prettyplease does.
+/// Formats items with prettyplease, because rustfmt does not turn `#[doc]` attributes into
+/// comments.
 fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     let file = syn::parse2(tokens.clone())
         .with_context(|| format!("informer-codegen generated invalid Rust; report this bug: {tokens}"))?;
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
-/// Separates items by blank lines, because prettyplease inserts none. A blank line is inserted
-/// after each line `}`, unless the next line is also `}`. Another blank line is inserted before
-/// documentation if the line above ends with `;`.
+/// Separates items by blank lines, because prettyplease inserts none.
 fn spaced(text: &str) -> String {
     let mut spaced = String::new();
     let mut before = "";
@@ -77,8 +74,9 @@ pub(crate) fn rustfmt(folder: &Path, text: String) -> anyhow::Result<String> {
     let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| "rustfmt".into());
     let mut command = Command::new(program);
     command.args(["--edition", EDITION]).current_dir(folder);
-    pipe::through(&mut command, text)
-        .context("cannot format generated code; install rustfmt with `rustup component add rustfmt`")
+    pipe::through(&mut command, text).context(
+        "cannot format generated code with rustfmt; if it is missing, run `rustup component add rustfmt`",
+    )
 }
 
 #[cfg(test)]

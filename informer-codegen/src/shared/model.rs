@@ -8,44 +8,40 @@ use proc_macro2::{Ident, TokenStream};
 
 use crate::shared::gate::Gate;
 
-/// An API group, with the names of the factory's method for the group and of the type that the
-/// method returns.
+/// An API group.
 #[derive(Debug)]
 pub struct Group {
-    /// The name of the factory's method for the group, such as `core` in
-    /// `factory.core().v1().pods()`.
+    /// The factory's method for the group, such as `core` in `factory.core().v1().pods()`.
     pub accessor: Ident,
-    /// The name of the generated type that the method `accessor` returns, for example `Core`.
+    /// The type that `accessor` returns, for example `Core`.
     pub type_name: Ident,
     /// The name of the group in documentation, such as "the group `apps`".
     pub title: String,
     /// The Kubernetes versions that have the group.
     pub gate: Gate,
-    /// The versions of the group, sorted by the name of the accessor method.
+    /// Sorted by the name of the accessor.
     pub versions: Vec<Version>,
 }
 
-/// A version of an API group, with the names of the method for the version and of the type that the
-/// method returns.
+/// A version of an API group.
 #[derive(Debug)]
 pub struct Version {
-    /// The name of the method for the version, such as `v1` in `factory.core().v1().pods()`.
+    /// The method for the version, such as `v1` in `factory.core().v1().pods()`.
     pub accessor: Ident,
-    /// The name of the generated type that the method `accessor` returns, for example `CoreV1`.
+    /// The type that `accessor` returns, for example `CoreV1`.
     pub type_name: Ident,
     /// The `apiVersion`, for example `apps/v1`.
     pub api_version: String,
     /// The Kubernetes versions that have this version of the group.
     pub gate: Gate,
-    /// The kinds of the version, sorted by the name of the accessor method.
+    /// Sorted by the name of the accessor.
     pub kinds: Vec<Kind>,
 }
 
-/// A kind in a version of an API group, with the name of its generated accessor method.
+/// A kind in a version of an API group.
 #[derive(Debug)]
 pub struct Kind {
-    /// The name of the method that returns the kind's informer, such as `pods` in
-    /// `factory.core().v1().pods()`.
+    /// The method that returns the informer, such as `pods` in `factory.core().v1().pods()`.
     pub accessor: Ident,
     /// The Rust type, for example `k8s_openapi::api::core::v1::ConfigMap`.
     pub path: TokenStream,
@@ -55,7 +51,7 @@ pub struct Kind {
     pub namespaced: bool,
     /// The short names of the resource, which become `doc(alias)`es.
     pub short: Vec<String>,
-    /// A short description of the kind, for the documentation of its accessor.
+    /// A description for the documentation of the accessor.
     pub what: Option<String>,
     /// Whether the Rust type derives `Informer`.
     pub derived: bool,
@@ -63,10 +59,11 @@ pub struct Kind {
     pub gate: Gate,
 }
 
-/// Sorts items by name. Fails if two items have the same name, or if there are no items.
+/// Sorts items by name. Fails if two items have the same name, or if there are no items. `what` is
+/// the word for an item in errors, such as `kind`.
 pub fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
     if items.is_empty() {
-        bail!("there are no {what}s; add a {what}, or remove the API group or version without {what}s");
+        bail!("there are no {what}s; add one, or remove the entry that has none");
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = items.iter().map(&name).find(|name| !seen.insert(*name)) {

@@ -1,8 +1,7 @@
-//! `cargo xtask codegen`: generates the code about Kubernetes' own kinds from facts in `xtask/groups.json`. With
-//! `--crd`, it generates the code for custom resources, with informer-codegen.
+//! `cargo xtask codegen`: generates the code about Kubernetes' own kinds from facts in
+//! `xtask/groups.json` or, with `--crd`, the code for custom resources.
 //!
-//! The unit test `codegen` compares the generated files, as `--check` does, so that `cargo test`
-//! finds stale files before CI does. It does not compare the data with the sources of Kubernetes.
+//! The unit test `codegen` finds stale files, but does not compare the data with Kubernetes.
 
 mod built_in;
 pub(crate) mod data;
@@ -24,11 +23,9 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::workspace;
 
-/// The folder of the example with generated accessors for custom resources, relative to the
-/// workspace's root.
 const EXAMPLE: &str = "examples/custom-groups";
 
-/// The program that generates Rust types from the schemas of custom resource definitions.
+/// The program that generates Rust types from schemas.
 const KOPIUM: Tool = Tool { name: "kopium", version: KOPIUM_VERSION, args: &[] };
 
 /// Arguments of `cargo xtask codegen`.
@@ -54,16 +51,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments of `cargo xtask codegen --check`.
     pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
 }
 
-/// Generates types and accessors from files with custom resource definitions, like `--crd`.
+/// Generates code for custom resources into `out`, as `cargo xtask codegen --crd` does.
 pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
     custom(definitions, out, false, signals)
 }
 
-/// Fails if the generated code of the example `custom-groups` is stale, like `--crd --check`.
+/// Fails if the generated code of the example `custom-groups` is stale.
 pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join(EXAMPLE);
     let names = std::fs::read_dir(folder.join("crds"))?.map(|entry| Ok(entry?.path()));
@@ -82,12 +78,11 @@ fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -
     if check {
         eprintln!("codegen: all {files} files in {out} are up to date");
     } else {
-        eprintln!("codegen: wrote {written} of {files} files in {out}");
+        eprintln!("codegen: all {files} files in {out} are up to date; wrote {written} of them");
     }
     Ok(())
 }
 
-/// Updates the generated files. With `--check`, writes nothing, and fails if a file is stale.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
         custom(&args.crd, out, args.check, signals)?;

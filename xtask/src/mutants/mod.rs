@@ -1,7 +1,5 @@
 //! `cargo xtask mutants`: plants bugs in a copy of the sources, one at a time. With each bug, the
-//! simulation or a test of an invariant must fail. Each invariant (I1 to I12) has at least one bug
-//! that its test must find. The command also fails if the source text that a bug replaces has
-//! changed.
+//! simulation or a test of an invariant must fail. Each invariant (I1 to I12) has at least one bug.
 
 mod table;
 
@@ -16,10 +14,10 @@ use self::table::MUTANTS;
 use crate::signals::Signals;
 use crate::{process, simulate, workspace};
 
-/// Timeout of one run of the simulation, or of a test, with a planted bug.
+/// Timeout of one run with a planted bug.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The arguments of the simulation for each planted bug: the first 200 seeds.
+/// The first 200 seeds.
 const SEEDS: simulate::Args = simulate::Args::of(200, 0);
 
 /// Arguments of `cargo xtask mutants`.
@@ -30,18 +28,17 @@ pub(crate) struct Args {
     only: String,
 }
 
-/// The test that must fail while a bug is planted in the sources.
+/// The test that must fail with a planted bug.
 enum FoundBy {
     /// The simulation must fail, or run into its timeout, with at least one of [`SEEDS`].
     Simulation,
-    /// One test of an invariant. The test itself must fail; a timeout does not count as a failure.
-    /// No other test is run.
+    /// One test of an invariant. A timeout does not count as a failure.
     Test {
         package: &'static str,
         /// The cargo arguments that select the test's target, such as `--lib`.
         target: &'static [&'static str],
-        /// The name of the test with its modules. The name of its function begins with the number
-        /// of the invariant, such as `i9_`.
+        /// The test with its modules. The name of its function begins with the number of the
+        /// invariant, such as `i9_`.
         name: &'static str,
     },
 }
@@ -55,7 +52,6 @@ struct Mutant {
     becomes: &'static str,
 }
 
-/// The result of the test or of the simulation with one planted bug.
 #[derive(Debug, PartialEq, Eq)]
 enum TestResult {
     Found,
@@ -63,7 +59,6 @@ enum TestResult {
     Missed,
 }
 
-/// Plants each selected bug in turn, and runs its test. Fails if a bug is not found.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let copy = workspace::root().join("target").join("mutants").join("source");
     workspace::copy_sources(&copy)?;
@@ -90,14 +85,13 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         )
     }
     if missed > 0 {
-        bail!("{missed} planted bugs were not found; write tests that fail with them")
+        bail!("{missed} planted bugs were not found by their tests; write tests that fail with them")
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl FoundBy {
-    /// Returns the cargo command that runs the test or the simulation, without the arguments of the
-    /// test program.
+    /// Returns the cargo command, without the arguments of the test program.
     fn command(&self) -> Command {
         match self {
             Self::Simulation => simulate::tests(&SEEDS),
@@ -109,7 +103,7 @@ impl FoundBy {
         }
     }
 
-    /// Returns the arguments of the test program that select the test or the simulation.
+    /// Returns the arguments of the test program.
     fn filter(&self) -> Vec<&'static str> {
         match self {
             Self::Simulation => vec!["i9_"],
@@ -186,7 +180,6 @@ impl Mutant {
     }
 }
 
-/// Makes a command run in the copy of the sources, with a separate target folder.
 fn in_copy(mut command: Command, copy: &Path) -> Command {
     let target = copy.parent().unwrap_or(copy).join("target");
     // Each bug changes one file, so incremental builds save most of the time.

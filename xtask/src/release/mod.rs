@@ -1,6 +1,4 @@
 //! `cargo xtask release`: checks that each crate is ready for crates.io, and publishes all of them.
-//!
-//! The crates with `publish = false` in their manifest are left out.
 
 mod files;
 mod packages;
@@ -28,13 +26,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments of `cargo xtask release --check`, a step of `cargo xtask ci`.
     pub(crate) const CHECK: Self = Self { check: true, compile: false };
-    /// The arguments of `cargo xtask release --check --compile`, a step of `cargo xtask ci --long`.
     pub(crate) const COMPILE: Self = Self { check: true, compile: true };
 }
 
-/// Checks all crates. Without `--check`, also publishes them, with the user's token for crates.io.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let root = workspace::root();
     let packages = Packages::load()?;
@@ -53,8 +48,6 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks the metadata, the files and the README of each crate, and packages the crates without
-/// compiling them.
 fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<()> {
     let mut problems = Vec::new();
     for package in &packages.in_order {
@@ -82,8 +75,7 @@ fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<
     Ok(())
 }
 
-/// Fails if the workspace has no repository URL, or CHANGELOG.md has no section for the version of
-/// a crate.
+/// Fails without a repository URL, or without a section in CHANGELOG.md for each version.
 fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
     if packages.repository.is_empty() {
         bail!("set `repository` in `[workspace.package]` of Cargo.toml to the URL of the public repository");
@@ -98,8 +90,8 @@ fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs `cargo publish` with these additional arguments. It compiles each package, and uploads the
-/// packages in the order of their dependencies.
+/// `cargo publish` compiles each package, and uploads the packages in the order of their
+/// dependencies.
 fn publish(packages: &Packages, args: &[&str], signals: &Signals) -> anyhow::Result<()> {
     let mut command = workspace::cargo();
     command.arg("publish").args(args).args(packages.arguments());
@@ -109,7 +101,7 @@ fn publish(packages: &Packages, args: &[&str], signals: &Signals) -> anyhow::Res
     Ok(())
 }
 
-/// Builds the documentation of one crate alone with the arguments that docs.rs takes from the manifest.
+/// Builds the documentation of one crate alone, as docs.rs does.
 fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result<()> {
     let mut command: Command = workspace::cargo();
     command.args(["doc", "--lib", "--no-deps", "--quiet", "--manifest-path"]).arg(&package.manifest);
@@ -122,12 +114,12 @@ fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result
     command.env("CARGO_TARGET_DIR", root.join("target/docs-rs")).env("RUSTDOCFLAGS", "-D warnings");
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!(
-            "the documentation of {} does not build without the other crates of the workspace; rustdoc printed the cause",
+            "the documentation of {} does not build without the features that other crates of the workspace enable; rustdoc printed the cause",
             package.name
         );
     }
     eprintln!(
-        "release: the documentation of {} builds without the other crates of the workspace",
+        "release: the documentation of {} builds without the features that other crates of the workspace enable",
         package.name
     );
     Ok(())

@@ -8,7 +8,7 @@ use super::sources::Source;
 const DOC_COMMENTS: usize = 100;
 const MESSAGES: usize = 50;
 
-/// The texts in source code that begin a macro or call with a message for users, such as an error.
+/// The starts of macros and calls that have a message for users.
 const MESSAGE_CALLS: [&str; 13] = [
     "error!(",
     "warn!(",
@@ -25,13 +25,15 @@ const MESSAGE_CALLS: [&str; 13] = [
     "eprintln!(",
 ];
 
-/// The minimum length in bytes, without placeholders such as `{path}`, of a string literal that
-/// [`messages`] returns. Shorter literals are names of fields, or formats such as `{error:#}`.
+/// The minimum length of a message in bytes, without placeholders. Shorter literals are names of
+/// fields, or formats such as `{error:#}`.
 const MIN_MESSAGE: usize = 12;
 
-/// The maximum number of lines of a macro or call, such as `bail!(…)`, in which [`messages`] looks
-/// for a string literal.
+/// The maximum number of lines of a call in which [`messages`] looks for a literal.
 const MAX_LINES: usize = 12;
+
+/// The maximum number of lines of a file's header that are shown with a doc comment.
+const MAX_HEADER_LINES: usize = 12;
 
 /// The starts of the lines that begin a type, a trait or an `impl` block.
 const PARENTS: [&str; 5] = ["impl", "pub", "struct", "enum", "trait"];
@@ -49,7 +51,6 @@ impl fmt::Display for Text {
     }
 }
 
-/// Prints the doc comments and messages that `seed` selects.
 pub(crate) fn print(sources: &[Source], seed: u64) {
     let sources = || sources.iter().filter(|source| !source.is_test_file() && !source.is_generated());
     println!("# {DOC_COMMENTS} doc comments\n");
@@ -67,9 +68,13 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
     texts.iter().take(count).for_each(|text| println!("{text}"));
 }
 
-/// Returns each block of doc comments, with the line that it documents, and before it the line of the type, trait or
-/// `impl` block that contains this line.
+/// Returns each block of doc comments with the line that it documents and, for a member, the first
+/// line of the surrounding type, trait or `impl` block. The file's header is above it, because it
+/// explains the words of the file.
 fn doc_comments(source: &Source) -> Vec<Text> {
+    let lines = || source.lines().map(|(_, line)| line);
+    let header: Vec<&str> =
+        lines().take_while(|line| line.starts_with("//!")).take(MAX_HEADER_LINES).collect();
     let mut texts = Vec::new();
     let mut block: Vec<&str> = Vec::new();
     let mut parent = "";
@@ -89,6 +94,9 @@ fn doc_comments(source: &Source) -> Vec<Text> {
             block.push(line);
             if is_member {
                 block.insert(0, parent);
+            }
+            if !block[0].starts_with("//!") {
+                block.splice(0..0, header.iter().copied());
             }
             texts.push(Text { place: format!("{}:{number}", source.path.display()), text: block.join("\n") });
             block.clear();
@@ -117,7 +125,7 @@ fn messages(source: &Source) -> Vec<Text> {
     texts
 }
 
-/// Returns the number of bytes of a literal that are not in a placeholder, such as `{error:#}`.
+/// Returns the number of bytes outside of placeholders, such as `{error:#}`.
 fn constant_bytes(literal: &str) -> usize {
     let mut pieces = literal.split('{');
     let before = pieces.next().map_or(0, str::len);
@@ -125,7 +133,6 @@ fn constant_bytes(literal: &str) -> usize {
     before + after.sum::<usize>()
 }
 
-/// Returns the contents of the string literals in a piece of code.
 fn literals(code: &str) -> Vec<String> {
     let mut literals = Vec::new();
     let mut letters = code.chars();
@@ -163,7 +170,7 @@ mod tests {
                     let path = root.join(\n        \"no message, but a path\",\n    );\n}\n";
         let source = Source::new("a/src/lib.rs", text);
         let docs: Vec<_> = doc_comments(&source).into_iter().map(|text| (text.place, text.text)).collect();
-        assert_eq!(docs[1], ("a/src/lib.rs:6".into(), "/// B.\n/// More.\nfn b() {".into()));
+        assert_eq!(docs[1], ("a/src/lib.rs:6".into(), "//! A file.\n/// B.\n/// More.\nfn b() {".into()));
         let field = doc_comments(&Source::new("a/src/lib.rs", "struct D {\n    /// E.\n    e: u8,\n}\n"));
         assert_eq!(field[0].text, "struct D {\n/// E.\ne: u8,");
         let messages: Vec<_> = messages(&source).into_iter().map(|text| (text.place, text.text)).collect();
