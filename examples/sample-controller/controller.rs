@@ -96,12 +96,13 @@ impl FooController {
             self.enter_in_directory(&foo, request.writes()).await?;
         }
         let deployment = self.ensure_deployment(&foo, request.writes()).await?;
+        let name = &foo.spec.deployment_name;
         let status = FooStatus {
             observed_generation: foo.metadata.generation.unwrap_or_default(),
             available_replicas: deployment.as_ref().map_or(0, available),
             problem: deployment
                 .is_none()
-                .then(|| "a Deployment with this name exists and does not belong to this Foo".to_owned()),
+                .then(|| format!("the Deployment {name:?} exists already and does not belong to this Foo")),
         };
         self.report(&foo, status, request.writes()).await?;
         Ok(Reconciled::Done)
@@ -184,7 +185,7 @@ impl FooController {
     }
 
     /// Writes the status of a `Foo` if the status has changed. Before the write, sends a Kubernetes
-    /// event if the problem or the generation has changed.
+    /// event if the field `problem` or `observed_generation` of the status has changed.
     async fn report(
         &self,
         foo: &Cached<Foo>,

@@ -64,7 +64,8 @@ fn event_text<K: Object>(event: &WatchEvent<K>) -> String {
     }
 }
 
-/// Returns the decoded items and the end of the list, or the error, as text.
+/// Returns the decoded items and the list's data, such as the continue token, or the error,
+/// as text.
 fn list<K: Object>(pieces: &[&[u8]]) -> String {
     let mut decoder = ListDecoder::<K>::new(PrunePaths::default()).encoding(Encoding::Protobuf);
     let mut items = Vec::new();

@@ -31,7 +31,7 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
         }
     }
     bail!(
-        "cannot find a different Rust name for each of the groups {groups:?}; generate fewer groups at a time"
+        "cannot find a free and different Rust name for each of the groups {groups:?}; generate fewer groups at a time"
     )
 }
 

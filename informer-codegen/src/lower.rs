@@ -54,7 +54,8 @@ impl Lowered {
 }
 
 impl TypesModule {
-    /// Returns a path relative to the output folder. `name` lacks the extension `.rs`.
+    /// Returns the path of a file in this folder, relative to the output folder. `name` lacks the
+    /// extension `.rs`.
     pub(crate) fn path(&self, name: &str) -> String {
         format!("{}/{name}.rs", self.name)
     }

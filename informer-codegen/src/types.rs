@@ -27,6 +27,9 @@ const NAMES: [(&str, &[&str]); 6] = [
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
+/// What a user can do if kopium's output for a definition is not usable.
+const INSTEAD: &str = "do not pass this definition, and use kube's DynamicObject for its objects";
+
 /// The start of the derive attribute of kopium's spec type.
 const SPEC: &str = "#[derive(CustomResource, ";
 
@@ -57,13 +60,13 @@ impl Types {
         let lines: Vec<&str> = lines.map(str::trim_end).collect();
         let source = TIMES.iter().fold(lines.join("\n"), |source, (from, to)| source.replace(from, to));
         let file: syn::File = syn::parse_str(&source)
-            .with_context(|| format!("kopium generated invalid Rust for {}", place()))?;
+            .with_context(|| format!("kopium generated invalid Rust for {}; {INSTEAD}", place()))?;
         let mut named = BTreeSet::new();
         collect(file.to_token_stream(), &mut named);
         let defined: BTreeSet<String> = file.items.iter().filter_map(name).collect();
         let root = root_name(&definition.kind);
         if !defined.contains(&format!("{root}Spec")) {
-            bail!("kopium generated no type `{root}Spec` for {}; use kube's DynamicObject", place());
+            bail!("kopium generated no type `{root}Spec` for {}; {INSTEAD}", place());
         }
         let mut uses = String::new();
         for (module, names) in NAMES {

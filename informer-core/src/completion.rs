@@ -18,9 +18,11 @@ pub struct Completion {
 }
 
 /// The error of [`Completion::wait`] if the completion was cancelled, because the informer or
-/// handler stopped before it was synced.
+/// handler stopped, or the namespace was removed, before the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the informer or handler stopped before it was synced")]
+#[error(
+    "the awaited sync or removal will not complete: the informer or handler has stopped, or the namespace was removed"
+)]
 pub struct NeverSynced;
 
 impl Completion {

@@ -24,8 +24,9 @@ pub enum Storage {
     #[default]
     Decoded,
     /// As bytes in the encoding of the API server, protobuf or JSON, without the fields that the
-    /// informer prunes. A type that is not of k8s-openapi, such as a slim view (a struct with some
-    /// of the fields), is kept as JSON with only the fields that the type has.
+    /// informer prunes, such as `metadata.managedFields`. A type that is not of k8s-openapi, such
+    /// as a slim view (a struct with some of the fields), is kept as JSON with only the fields that
+    /// the type has.
     ///
     /// An object is decoded when a handle to the object is dereferenced or an index function reads
     /// the object. The decoded object is freed when all handles that were dereferenced have been

@@ -30,7 +30,7 @@ use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 pub struct OwnedObject<K> {
     /// The only handle to the object.
     handle: Handle,
-    /// The decoded object, once an encoded object has been read.
+    /// The decoded form of an encoded object, after the first dereference.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }

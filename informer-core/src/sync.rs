@@ -1,5 +1,5 @@
-//! The synchronization primitives of this crate. With `--cfg informer_loom`, loom's primitives or
-//! models built from them replace them, so that `tests/loom` can run all interleavings of threads.
+//! The synchronization primitives of this crate. With `--cfg informer_loom`, these are primitives
+//! of loom and models built from them, so that `tests/loom` can run all interleavings of threads.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -53,8 +53,9 @@ mod model {
         }
     }
 
-    /// A model of `tokio::sync::Notify`. If no task waits, `notify_one` stores a permit; an unused
-    /// permit passes to the next waiter; `notify_waiters` wakes every existing `Notified`.
+    /// A model of `tokio::sync::Notify`. If no task waits, `notify_one` stores a permit. If a
+    /// waiter is dropped before it uses its permit, the permit passes to the next waiter.
+    /// `notify_waiters` wakes every existing `Notified`.
     #[derive(Debug, Default)]
     pub(crate) struct Notify(Mutex<Waiters>);
 

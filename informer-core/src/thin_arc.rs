@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::handle::{Identity, Kind};
 
 /// A shared pointer to an object of any type. The object's identity (key, resource version and UID)
-/// is in the same allocation, and the pointer dereferences to it. There are no weak pointers.
+/// is in the same allocation. The pointer dereferences to the identity. There are no weak pointers.
 ///
 /// `start` is the start of an [`Allocation`]. Each `ThinArc` counts as one reference to the
 /// allocation.

@@ -1,8 +1,8 @@
 //! Measures the peak memory during a list, relative to the memory of the idle informer.
 //!
-//! Each case has an initial list of 100,000 pods of 9 KB, and three relists: after no pod, a tenth
-//! of the pods, and all pods have changed. `cargo bench -p informer-factory --bench lists`;
-//! `-- --quick` for 10,000 pods.
+//! Each case has an initial list of 100,000 pods of 9 KB, and three relists: without changed pods,
+//! with a tenth of the pods changed, and with all pods changed.
+//! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000 pods.
 
 use std::convert::Infallible;
 use std::sync::Arc;

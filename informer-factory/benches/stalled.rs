@@ -2,9 +2,10 @@
 //! handler does not return from its call. `cargo bench -p informer-factory --bench stalled`;
 //! `-- --quick` for a rough result.
 //!
-//! The benchmark compares the allocated bytes and the throughput of the nine others with ten
-//! handlers that do not stall. The difference in bytes is the memory of the stalled handler. The
-//! source returns one event at a time, like client-go's fake watcher.
+//! The benchmark runs nine handlers with the stalled one, and ten handlers that do not stall. It
+//! compares the throughput of the handlers that do not stall, and the allocated bytes of the
+//! process. The difference in bytes is the memory of the stalled handler. The source returns one
+//! event at a time, like client-go's fake watcher.
 
 mod prepared;
 
@@ -87,8 +88,8 @@ fn nine_and_a_stalled_one<K: Sample>(options: &HandlerOptions, updates: usize) -
     outcome
 }
 
-/// Delivers all updates. Returns the throughput, and the number of bytes that are allocated
-/// afterwards.
+/// Delivers all updates. Returns the throughput, and the number of bytes that are still allocated
+/// after the delivery.
 fn run<K: Sample>(bench: &Bench<K>, updates: usize) -> Outcome {
     const CHUNK: usize = 50_000;
     let mut source = Updates::new();

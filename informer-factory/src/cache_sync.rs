@@ -69,8 +69,8 @@ pub struct NamespaceCache<K: 'static> {
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns a [`CacheSync`] for one namespace of this informer; see
-    /// [`synced_in`](Self::synced_in). It stays unsynced while the server refuses the namespace,
-    /// although the informer itself [syncs](Self::synced) without refused namespaces.
+    /// [`synced_in`](Self::synced_in). This `CacheSync` stays unsynced while the server refuses the
+    /// namespace, although the informer itself [syncs](Self::synced) without refused namespaces.
     ///
     /// ```no_run
     /// # async fn run(
@@ -168,8 +168,8 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 
 /// Waits until all `caches` are synced, at most for `timeout`.
 ///
-/// A handler is usually synced later than its informer: when the handler has returned from its last
-/// initial add. A program that uses results of handlers must wait for the handlers, too.
+/// A handler is synced when it has processed its initial list, usually later than its informer. A
+/// program that uses results of handlers must wait for the handlers, too.
 ///
 /// ```no_run
 /// # async fn run(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>)

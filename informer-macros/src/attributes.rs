@@ -129,7 +129,7 @@ impl IndexAttribute {
     }
 }
 
-/// Fails if `place` already has a value.
+/// Sets `place` to `value`. Fails if `place` already has a value.
 fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     if place.is_some() {
         let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();

@@ -24,7 +24,8 @@ pub(crate) struct Model {
     pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// `None` if the derive generates no accessor.
+    /// The names of the methods that select the informer; `None` if the derive generates no
+    /// accessor.
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,

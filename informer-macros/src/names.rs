@@ -41,8 +41,8 @@ pub(crate) fn group_accessor(group: &str) -> String {
     }
 }
 
-/// Returns the plural, with `_` between the words of the kind. If the plural is not derived from
-/// the kind, as with `Mouse` and `mice`, returns the plural.
+/// Returns the plural, with `_` between the words of the kind. Inserts no `_` if the plural is not
+/// derived from the kind, as with `Mouse` and `mice`.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();

@@ -25,15 +25,16 @@ fn path(text: &LitStr) -> Result<String> {
         _ => false,
     };
     if needed {
-        let message =
-            format!("\"{path}\" can't be pruned: it identifies an object or its version; remove it");
+        let message = format!(
+            "\"{path}\" can't be pruned: the field identifies an object or its version; remove this path"
+        );
         return Err(mistake(text.span(), message));
     }
     let read = ["labels", "ownerReferences", "deletionTimestamp"];
     if let ["metadata", name, ..] = names.as_slice()
         && read.contains(name)
     {
-        let message = format!("\"{path}\" can't be pruned: the library reads it; remove it");
+        let message = format!("\"{path}\" can't be pruned: the library reads the field; remove this path");
         return Err(mistake(text.span(), message));
     }
     Ok(path)

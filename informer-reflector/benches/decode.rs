@@ -180,7 +180,7 @@ fn list_body(pods: &[String]) -> Bytes {
     Bytes::from(format!("{{{head},\"items\":[{items}]}}"))
 }
 
-/// Returns a simulator that has these pods. Requires a tokio runtime.
+/// Returns a simulated API server that has these pods. Requires a tokio runtime.
 fn simulator_with(pods: &[String]) -> Simulator {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     for pod in pods {
@@ -192,7 +192,7 @@ fn simulator_with(pods: &[String]) -> Simulator {
     simulator
 }
 
-/// Returns the protobuf body of a list of these pods, as the simulator writes it.
+/// Returns the protobuf body of a list of these pods, as a simulated API server writes it.
 fn protobuf_body(pods: &[String]) -> Bytes {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {

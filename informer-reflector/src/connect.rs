@@ -27,8 +27,8 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// (Linux, Android and Fuchsia only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// The time after which an idle connection is not reused. It is shorter than the detection of a
-/// dead watch, so that the next watch does not get another dead connection from the pool.
+/// The time after which an idle connection is not reused. The detection of a dead watch takes
+/// longer, so the next watch does not get another dead connection from the pool.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns a client for informers. It differs from `Client::try_from(config)`:
@@ -44,8 +44,8 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 ///   not used.
 ///
 /// `tls` creates the connector for encrypted connections, because the program chooses the TLS
-/// library. Two features of the configuration are not supported: proxies, and expiring client
-/// certificates from credential plugins. Use `Client::try_from` if you need them.
+/// library. Proxies, expiring client certificates from credential plugins, and timeouts of reads
+/// and writes in the configuration are not supported. Use `Client::try_from` if you need them.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

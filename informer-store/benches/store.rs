@@ -201,8 +201,8 @@ fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits
     reader.join().unwrap_or_default()
 }
 
-/// Measures the longest wait of a reader while all objects are replaced. The other cases are for
-/// comparison: there, the machine causes the waits, and not the store.
+/// Measures the longest wait of a reader while all objects are replaced. The first three cases are
+/// for comparison: the store does not change, so the machine causes their waits.
 fn stall(filled: &mut Filled) {
     let everything = |filled: &mut Filled| {
         let version = filled.next_version();

@@ -87,8 +87,8 @@ pub(crate) struct LabelCandidates {
 }
 
 impl LabelCandidates {
-    /// Returns the requirements as `Err` if there is no label index, or if the index supports none
-    /// of them.
+    /// Looks up the supported requirements in the label index. Returns all requirements as `Err` if
+    /// there is no label index, or if the index supports none of them.
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,

@@ -214,8 +214,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Applies one change. Returns the object's slot, and whether the change added an object that the
-/// table lacked. Returns `None` if there was no object to remove.
+/// Applies one change to `objects`. Returns the object's slot, and whether the change added an
+/// object that `objects` lacked. Returns `None` if there was no object to remove.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// A handler that rebuilds the informer's objects from the events that it receives, and records
-/// [invalid](Self::violations) events. Clones share this state: give one clone to the informer, and
-/// query another.
+/// [invalid](Self::violations) events. Clones share the objects and the records: give one clone to
+/// the informer, and query another.
 ///
 /// ```
 /// use informer_core::{HandlerOptions, SharedProcessor};

@@ -150,8 +150,9 @@ impl App {
         found.or((!visible.is_empty()).then_some(0))
     }
 
-    /// Returns the selected row, and the details of its informer once a response with them or an
-    /// error has arrived. Returns `None` if no row is visible.
+    /// Returns the selected row, and the details of its informer or the reason why they could not
+    /// be read. The details are `None` before the response; the result is `None` if no row is
+    /// visible.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

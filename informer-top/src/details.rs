@@ -141,7 +141,7 @@ fn more(details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns the first `most` lines. If there are more, the last line has the number of the others.
+/// Returns the first `most` lines. If there are others, adds a line with their number.
 fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
     let others = lines.len().saturating_sub(most);
     if others > 0 {

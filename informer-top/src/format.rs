@@ -88,7 +88,7 @@ pub(crate) fn left(text: &str, columns: usize) -> String {
     text + &" ".repeat(spaces)
 }
 
-/// Makes a text `columns` wide: cuts the text, or adds spaces on its left.
+/// Makes a text `columns` wide: cuts the end of the text, or adds spaces on its left.
 pub(crate) fn right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     " ".repeat(columns.saturating_sub(width(&text))) + &text

@@ -97,7 +97,7 @@ fn pane(title: &str, lines: Vec<Line<'static>>, columns: usize) -> Vec<Line<'sta
     std::iter::once(Line::raw(title + &rule)).chain(lines).collect()
 }
 
-/// Cuts lines to a height. The last line then names the number of hidden lines.
+/// Cuts lines to a height. If lines are hidden, the last line has their number.
 fn shortened(mut lines: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>> {
     if lines.len() > height && height > 0 {
         let hidden = lines.len() - height + 1;
@@ -178,7 +178,7 @@ fn color(row: &Row) -> Style {
     }
 }
 
-/// Returns the state of all informers and controllers as plain text of any width.
+/// Returns the state of all informers and controllers as plain text, whose lines are not cut.
 pub(crate) fn plain(app: &App) -> String {
     let visible = app.visible();
     let layout = Layout::complete(&visible);

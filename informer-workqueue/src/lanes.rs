@@ -1,4 +1,5 @@
-//! [`Lanes`]: the queued keys, and the selection of the next key.
+//! [`Lanes`]: the queued keys, and the selection of the next key. A key is represented by its slot
+//! in [`Slots`].
 //!
 //! Each of the three priorities has a lane, which keeps the order in which keys were queued. In a
 //! fair queue, the keys of a lane are divided into groups, for example by namespace, and the groups

@@ -242,7 +242,8 @@ impl<T> State<T> {
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns whether all items were processed; `None` while a drain must wait.
+    /// Returns the outcome of a drain: whether all items were processed. `None` if the drain must
+    /// wait; `Some(false)` only after a shutdown without a drain.
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)

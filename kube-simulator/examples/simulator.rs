@@ -4,6 +4,8 @@
 //! cargo run -p kube-simulator --example simulator
 //! kubectl --server http://127.0.0.1:PORT get pods -A -w
 //! ```
+//!
+//! The simulator prints the `kubectl` command with the port.
 
 use kube_simulator::{ClusterSpec, Simulator};
 

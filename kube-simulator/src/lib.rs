@@ -7,8 +7,9 @@
 //! kinds of patches with server-side apply, owner references and finalizers. It serves JSON, YAML,
 //! protobuf and, with the feature `cbor`, CBOR.
 //!
-//! `kubectl` and client-go's informers work with it unchanged. The omitted checks are listed
-//! [below](#differences-from-a-real-server). A test can also [inject faults](#faults).
+//! `kubectl` and client-go's informers work with it unchanged. The
+//! [differences from a real server](#differences-from-a-real-server) are listed below. A test can
+//! also [inject faults](#faults).
 //!
 //! ```
 //! use kube_simulator::{RequestFilter, Simulator, Verb};
@@ -61,8 +62,8 @@
 //!   [`Fault`]. A fault is a [`CannedResponse`], no answer, a stall until a [`Gate`] is released,
 //!   or a body that ends, aborts or stalls after any number of bytes. Credentials:
 //!   [`expire_tokens`](Simulator::expire_tokens).
-//! - Watches: [`inject`](Simulator::inject) sends bytes or errors into open streams, or ends them.
-//!   [`lose_bookmarks`](Simulator::lose_bookmarks) drops bookmarks.
+//! - Watches: [`inject`](Simulator::inject) sends bytes or errors into open streams, or ends the
+//!   streams. [`lose_bookmarks`](Simulator::lose_bookmarks) drops bookmarks.
 //! - History: [`compact`](Simulator::compact), and [`restart`](Simulator::restart) with or
 //!   [without](Simulator::restart_without_history) the history. [`restore`](Simulator::restore)
 //!   returns to the objects and the resource versions of a backup.

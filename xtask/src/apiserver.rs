@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         }
         None => {
             println!("{}", cluster.kubeconfig().display());
-            eprintln!("set KUBECONFIG to this path; Ctrl-C stops the servers");
+            eprintln!("set KUBECONFIG to the printed path; Ctrl-C stops the servers");
             while signals.pause(CHECK).is_ok() {
                 cluster.check()?;
             }

@@ -76,7 +76,7 @@ const STEPS: [(&str, Step); 23] = [
     ("clippy of browser tests", Step::Cargo(BROWSER_CLIPPY)),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
-    ("custom groups", Step::CustomGroups),
+    ("codegen of custom groups", Step::CustomGroups),
     ("release", Step::Release(&release::Args::CHECK)),
     // All other steps in this list use the features of Kubernetes 1.36.
     ("Kubernetes 1.37", Step::Kubernetes("1.37")),
@@ -93,7 +93,7 @@ const STEPS: [(&str, Step); 23] = [
     // Measures the peak memory of a list, which is the same without optimization.
     ("lists", Step::Cargo(&["test", "-p", "informer-factory", "--bench", "lists", "--", "--quick"])),
     ("examples", Step::Examples),
-    ("custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
+    ("example custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
     ("e2e", Step::E2e),
     ("definitions", Step::Definitions(&definitions::Args::CI)),
 ];

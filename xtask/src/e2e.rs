@@ -155,7 +155,7 @@ fn long_form() -> Vec<&'static str> {
     arguments
 }
 
-/// Returns the environment variables with the kubeconfig and the process ID of the server.
+/// Returns the names of the environment variables with the server's kubeconfig and process ID.
 fn variables(which: AdditionalServer) -> [String; 2] {
     let name = which.name().replace('-', "_").to_uppercase();
     ["KUBECONFIG", "PID"].map(|what| format!("INFORMER_E2E_{name}_{what}"))

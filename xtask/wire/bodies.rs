@@ -1,4 +1,5 @@
-//! [`Recorder`]: writes bodies of responses to files.
+//! [`Recorder`]: writes bodies of responses to files. The body of a watch consists of frames, one
+//! for each event.
 
 use std::path::PathBuf;
 
@@ -27,7 +28,8 @@ fn line(bytes: &[u8]) -> Option<usize> {
     Some(bytes.iter().position(|byte| *byte == b'\n')? + 1)
 }
 
-/// A frame is the length of its content, in four bytes, and the content.
+/// Returns the length of the first frame: four bytes with the length of the content, and the
+/// content.
 fn length_prefixed(bytes: &[u8]) -> Option<usize> {
     let (length, _) = bytes.split_first_chunk::<4>()?;
     let end = 4 + usize::try_from(u32::from_be_bytes(*length)).ok()?;

@@ -123,8 +123,8 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Returns one `impl` block for each distinct [`Gate`] of `items`. A block with the gate `outer`
-/// gets no macros, because the surrounding code already has them.
+/// Returns one `impl` block for each distinct [`Gate`] of `items`, in the macros of this gate. The
+/// block with the gate `outer` needs none, because the surrounding code already has them.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

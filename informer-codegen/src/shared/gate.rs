@@ -23,7 +23,9 @@ impl Gate {
     pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
-            bail!("a Kubernetes version in {present:?} is not among {all:?}; correct this version");
+            bail!(
+                "the Kubernetes versions {present:?} of a kind or an API group are not all supported; the supported versions are {all:?}"
+            );
         };
         let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else {
             return Ok(Self::default());
@@ -78,7 +80,9 @@ mod tests {
 
     #[test]
     fn gaps_and_unknown_versions_are_rejected() {
-        for (present, expected) in [(&["v1_33", "v1_37"][..], "not consecutive"), (&["v1_32"], "not among")] {
+        for (present, expected) in
+            [(&["v1_33", "v1_37"][..], "not consecutive"), (&["v1_32"], "not all supported")]
+        {
             let message = macros(present).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }

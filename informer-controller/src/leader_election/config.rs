@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// The maximum random part of the wait between attempts, as a multiple of the retry period.
-/// client-go: `JitterFactor`.
+/// The maximum random part of the wait between attempts to acquire the lease, as a multiple of the
+/// retry period. client-go: `JitterFactor`.
 pub(super) const JITTER_FACTOR: f64 = 1.2;
 
 /// The lease of an election, the candidate's identity and the timing.
@@ -30,8 +30,8 @@ pub struct LeaderElectionConfig {
 
 impl LeaderElectionConfig {
     /// Returns the default configuration for a lease: a lease duration of 15 s, a renew deadline of
-    /// 10 s and a retry period of 2 s. The identity is the host name (`HOSTNAME`; in a pod, the
-    /// pod's name), or `candidate` if `HOSTNAME` is not set, with random digits.
+    /// 10 s and a retry period of 2 s. The identity is the host name and random digits. The host name
+    /// is `HOSTNAME` (in a pod, the pod's name), or `candidate` if `HOSTNAME` is not set.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
         let host = host.unwrap_or_else(|| "candidate".to_owned());
@@ -76,9 +76,9 @@ impl LeaderElectionConfig {
         self
     }
 
-    /// Sets the wait between attempts: 2 s by default. A leader renews its lease at this interval.
-    /// Other candidates wait up to 2.2 times as long, at random, so that they do not send requests
-    /// at the same time.
+    /// Sets the wait between attempts to acquire or renew the lease: 2 s by default. A leader
+    /// renews its lease at this interval. Other candidates wait up to 2.2 times as long, at random,
+    /// so that they do not send requests at the same time.
     #[doc(alias = "RetryPeriod")]
     pub fn retry_period(mut self, period: Duration) -> Self {
         self.retry_period = period;

@@ -64,7 +64,7 @@ pub(super) struct Election {
     /// The start of the last request that acquired or renewed the lease; `None` while this
     /// candidate does not lead.
     renewed: Option<Instant>,
-    /// Whether `seen` is possibly outdated, so that the lease must be read before the next attempt.
+    /// Whether `seen` is possibly outdated, so that the next attempt must begin with a read.
     is_seen_outdated: bool,
 }
 

@@ -10,8 +10,8 @@
 //! Limit: a process that is suspended until its lease has ended can still send the request that it
 //! was about to send. Only fencing on the server could prevent this. While a machine is suspended,
 //! its clock (`Instant` on Linux) stands still. So after the machine resumes, the work continues
-//! until the next renewal detects the loss. This takes one retry period plus the time of two
-//! requests, or longer if requests fail.
+//! until the next renewal detects that the lease was lost. This takes one retry period plus the
+//! time of two requests, or longer if requests fail.
 
 mod config;
 mod election;

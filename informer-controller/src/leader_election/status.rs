@@ -153,6 +153,6 @@ pub(super) struct Leading(Reporter);
 
 impl Drop for Leading {
     fn drop(&mut self) {
-        self.0.stopped_leading("the work has ended");
+        self.0.stopped_leading("the work has ended or was dropped");
     }
 }

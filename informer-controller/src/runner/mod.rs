@@ -1,11 +1,11 @@
 //! [`ControllerRunner`]: runs workers that reconcile keys.
 //!
 //! controller-runtime: `Controller` of `pkg/internal/controller`; in client-go, every controller
-//! implements this loop. (client-go's `Controller` corresponds to
+//! implements its own workers. (client-go's `Controller` corresponds to
 //! [`CacheController`](informer_factory::cache_controller::CacheController).)
 //!
-//! Note: the function is called with a key and not with a change. It reads the current state from
-//! the stores and decides what to do, so it does not matter if several changes lead to one call.
+//! Note: the reconcile function is called with a key and not with a change. The function reads the
+//! current state from the stores, so it does not matter if several changes lead to one call.
 
 mod key_log;
 mod keys;
@@ -204,9 +204,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     ///
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` is called with the old and with the new object, so that a change
-    /// of the owner queues both owners, in one step. For a deletion, `keys` is called with the last
-    /// known state and with the state before it. `keys` runs in a handler, so it must be quick and
-    /// must not block. If it panics, the event is lost and the panic is logged.
+    /// of the owner queues both owners. For a deletion, `keys` is called with the last known state
+    /// and with the state before it. `keys` runs in a handler, so it must be quick and must not
+    /// block. If it panics, the event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
     /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object, which left the

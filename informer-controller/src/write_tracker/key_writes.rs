@@ -1,4 +1,4 @@
-//! [`KeyWrites`]: the writes for one key.
+//! [`KeyWrites`]: the writes that a controller makes while it reconciles one key.
 
 use std::fmt;
 use std::hash::Hash;
@@ -15,11 +15,14 @@ use super::{WriteInFlight, WriteTracker};
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// The writes for one key of a [`WriteTracker`]. A clone is another handle to the same writes.
+/// The writes that a controller makes while it reconciles one key. A [`WriteTracker`] returns it. A
+/// clone is another handle to the same writes.
 ///
 /// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which
 /// also report the outcome. If these methods do not fit, call [`begin`](Self::begin) before the
 /// request and report its outcome afterwards.
+///
+/// Each write has the [deadline](WriteTracker::with_deadline) of the tracker.
 pub struct KeyWrites<T> {
     tracker: WriteTracker<T>,
     key: T,
@@ -55,8 +58,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   reads the object's metadata from the server. The key waits until the informer has that
     ///   state. So a failed write usually delays its key only for the time of a read, and not until
     ///   the deadline.
-    /// - An object whose name the server generates cannot be read before its name is known. After
-    ///   an unknown outcome, the key waits until the deadline.
+    /// - An object whose name the server generates cannot be read, because its name is not known.
+    ///   If the outcome of its creation is unknown, the key waits until the deadline.
     ///
     /// ```no_run
     /// # use informer_controller::KeyWrites;

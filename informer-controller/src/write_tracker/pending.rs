@@ -129,7 +129,9 @@ impl Condition {
 
     pub(super) fn reason(&self) -> &'static str {
         match self {
-            Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",
+            Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => {
+                "a cache does not have a write of this key yet"
+            }
             Self::InFlight(_) => "the outcome of a write is unknown; the key waits until the deadline",
             Self::Outcome(_) => "the outcome of a write is unknown; reading its object",
         }

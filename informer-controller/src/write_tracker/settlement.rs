@@ -28,7 +28,12 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
 #[derive(Clone)]
-pub(super) struct Settlement(Arc<Read>);
+pub(super) struct Settlement {
+    /// The resource and the key of the object, for log lines.
+    resource: Arc<str>,
+    object: ObjectKey,
+    read: Arc<Read>,
+}
 
 impl Settlement {
     /// Returns a `Settlement` for a write to `object` with an unknown outcome. Returns `None` if
@@ -38,39 +43,41 @@ impl Settlement {
         object: &ObjectKey,
     ) -> Option<Self> {
         let can_be_read = writes::read(informer, object).is_some();
-        let (informer, object) = (informer.clone(), object.clone());
         can_be_read.then(|| {
-            Self(Arc::new(move || {
-                let Some(read) = writes::read(&informer, &object) else { return async { Ok(None) }.boxed() };
-                let (informer, object) = (informer.clone(), object.clone());
+            let resource = informer.status().description().into();
+            let (informer, key) = (informer.clone(), object.clone());
+            let read: Arc<Read> = Arc::new(move || {
+                let Some(read) = writes::read(&informer, &key) else { return async { Ok(None) }.boxed() };
+                let (informer, key) = (informer.clone(), key.clone());
                 async move {
                     Ok(match read.await? {
                         Ok(found) => Condition::write(&informer, &found),
-                        Err(version) => Condition::for_missing_object(&informer, &object, version),
+                        Err(version) => Condition::for_missing_object(&informer, &key, version),
                     })
                 }
                 .boxed()
-            }))
+            });
+            Self { resource, object: object.clone(), read }
         })
     }
 
     /// Reads the object from the server, and repeats the read until it succeeds. For the result,
     /// see [`Read`].
     pub(super) async fn settle(&self) -> Option<Condition> {
-        let mut wait = MIN_WAIT;
+        let (resource, key, mut wait) = (&self.resource, &self.object, MIN_WAIT);
         loop {
-            match timeout(READ_TIMEOUT, (self.0)()).await {
+            match timeout(READ_TIMEOUT, (self.read)()).await {
                 Ok(Ok(condition)) => return condition,
                 Ok(Err(error)) => {
                     tracing::debug!(
-                        %error, retry_in = ?wait,
-                        "write outcome still unknown: failed to read the object; retrying"
+                        %resource, %key, %error, retry_in = ?wait,
+                        "outcome of a write is still unknown: failed to read the object; retrying"
                     );
                 }
                 Err(_) => {
                     tracing::debug!(
-                        retry_in = ?wait,
-                        "write outcome still unknown: reading the object timed out; retrying"
+                        %resource, %key, retry_in = ?wait,
+                        "outcome of a write is still unknown: reading the object timed out; retrying"
                     );
                 }
             }

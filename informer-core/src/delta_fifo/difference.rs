@@ -133,7 +133,7 @@ impl<K: 'static> Shared<K> {
         drop((held, unprocessed));
         self.make_room(quiet.len());
         for slice in quiet.chunks(SLICE) {
-            self.change_indexed(|state| {
+            self.index_in_flight_then_change(|state| {
                 if !state.is_first_list_arriving() {
                     state.resync(slice, known);
                 }
@@ -141,9 +141,9 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// First builds the index of a large batch in flight, while the queue is not locked. Then calls
-    /// `change` with the locked state.
-    pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
+    /// First indexes the items of a large batch in flight by key, while the queue is not locked.
+    /// Then calls `change` with the locked state.
+    pub(super) fn index_in_flight_then_change(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
             let without_index = self.state.lock().without_index();

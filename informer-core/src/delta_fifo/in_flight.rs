@@ -12,7 +12,8 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// The number of items of the batch that belong to the initial list and are not requeued.
+    /// The number of items of the batch that belong to the initial list, without those that the
+    /// consumer has requeued since it took the batch.
     pub(super) initial: usize,
     /// Maps each key to the position of its item. Built on first use; for a large batch, while the
     /// queue is not locked.

@@ -89,8 +89,8 @@ pub(super) enum FirstList {
     /// The arriving list is the initial list of a namespace, and the queue can be synced without
     /// this list.
     OfNamespace,
-    /// The arriving list is not an initial list: it is a relist, it follows a change, or it is
-    /// ignored because its namespace is no longer watched.
+    /// The arriving list is not an initial list: it is a relist, the first input of the queue was a
+    /// change, or the list is ignored because its namespace is no longer watched.
     Over,
 }
 

@@ -341,7 +341,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();
-        self.shared.change_indexed(|state| unused = state.list_part(&mut objects, None, known));
+        self.shared.index_in_flight_then_change(|state| unused = state.list_part(&mut objects, None, known));
         // I8: objects are dropped while the queue is not locked.
         drop(unused);
         objects
@@ -358,7 +358,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     }
 
     /// Returns a future that waits until fewer than 10,000 changes are queued or the queue is
-    /// closed; `None` if this is already the case. Requeued changes do not count.
+    /// closed; `None` if this is already the case. [Requeued](Batch::requeue) changes do not count.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

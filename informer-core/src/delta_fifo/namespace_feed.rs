@@ -154,7 +154,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         let foreign = self.remove_foreign(&mut objects, Cached::key);
         let mut unused = Vec::new();
         let (scope, known) = (Some(&self.scope), self.shared.known.as_deref());
-        self.shared.change_indexed(|state| unused = state.list_part(&mut objects, scope, known));
+        self.shared.index_in_flight_then_change(|state| unused = state.list_part(&mut objects, scope, known));
         // I8: objects are dropped while the queue is not locked.
         drop((unused, foreign));
         objects

@@ -83,7 +83,8 @@ impl Population {
     /// Counts one key as queued and no longer as in flight, because the consumer has requeued it.
     /// - `is_initial`: whether the key belongs to the initial list. If not, nothing changes.
     /// - `is_counted`: whether the key already counts as queued, because of a newer change.
-    /// - `completes_initial`: whether the batch completes the initial list; set to `false`.
+    /// - `completes_initial`: whether the batch completes the initial list. This call sets it to
+    ///   `false`.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, completes_initial: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {

@@ -212,8 +212,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Replaces the earlier resource version by that of a list, even if the list's version is
-    /// empty: the earlier version does not describe the state after the list.
+    /// Replaces an earlier `watermark` by the resource version of a list, even if this version is
+    /// empty: the earlier watermark does not describe the state after the list.
     pub(super) fn set_list_version(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() || self.newest.is_some() {
             self.newest = Some(resource_version.clone());

@@ -10,8 +10,8 @@ use crate::ListWatchError;
 
 /// The continue tokens that a list has returned so far.
 ///
-/// The same token requests the same page, which ends with the same token. So a list that returns a
-/// token twice never ends.
+/// Two requests with the same token return the same page and the same next token. So a list that
+/// returns a token twice never ends.
 #[derive(Debug, Clone, Default)]
 pub struct ContinueTokens {
     /// The hashes of the tokens, which need less memory than the tokens. The risk that two 64-bit

@@ -23,7 +23,7 @@ pub enum ListWatchError {
     #[error("the server can't be reached: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The request can't be built, for example because the resource version makes the URL too long.
-    /// In this case, list without a resource version.
+    /// After this error, list without a resource version.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response ended early. Continue after the last received event.

@@ -29,8 +29,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     fn description(&self) -> &str;
 
     /// Returns the resource without its scope: `deployments.apps`. All sources of a resource must
-    /// return the same string, because it identifies the reflectors of the resource: when a
-    /// streaming list of one of them fails, all of them use paged lists for some time. Default: the
+    /// return the same string, because it identifies the reflectors of the resource: if one of
+    /// them finds that streaming lists do not work, all of them use paged lists for some time. Default: the
     /// [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
@@ -187,7 +187,7 @@ pub enum RejectedKind {
 
 /// An object that could not be decoded, or for which a transform failed.
 ///
-/// The error can contain names of fields and positions, but never content of the object.
+/// The error can contain field names and positions, but never content of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedObject {
     /// The key of the object, if its metadata could be decoded.

@@ -1,4 +1,4 @@
-//! [`Batch`]: the events of one transaction, which all handlers share.
+//! [`HandlerBatch`]: the events of one transaction, which all handlers share.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::{AnyObject, Event, EventBatch};
 
 /// The events of one transaction of the store, or the coalesced events of several transactions.
-pub(super) struct Batch<K> {
+pub(super) struct HandlerBatch<K> {
     batch: EventBatch<K>,
     /// A readable copy of each event, for the handlers that have not read or kept an encoded object
     /// yet.
@@ -15,15 +15,15 @@ pub(super) struct Batch<K> {
     open: OnceLock<Box<[OnceLock<Event<K>>]>>,
 }
 
-pub(super) type SharedBatch<K> = Arc<Batch<K>>;
+pub(super) type SharedBatch<K> = Arc<HandlerBatch<K>>;
 
-impl<K> Batch<K> {
+impl<K> HandlerBatch<K> {
     pub(super) fn shared(batch: EventBatch<K>) -> SharedBatch<K> {
         Arc::new(Self { batch, open: OnceLock::new() })
     }
 }
 
-impl Batch<AnyObject> {
+impl HandlerBatch<AnyObject> {
     /// Returns a copy of the event with the index `at` that a handler can read, even if its objects
     /// are encoded. All callers get the same copy.
     pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
@@ -35,7 +35,7 @@ impl Batch<AnyObject> {
     }
 }
 
-impl<K> Deref for Batch<K> {
+impl<K> Deref for HandlerBatch<K> {
     type Target = EventBatch<K>;
 
     fn deref(&self) -> &EventBatch<K> {

@@ -27,7 +27,8 @@ const MAX_CALLS_IN_A_ROW: usize = 128;
 /// uses the same duration.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// A slow call is logged if more than this number of events is waiting for the handler.
+/// A slow call is logged if more than this number of events is waiting for the handler, or if its
+/// events are being merged.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
@@ -232,7 +233,7 @@ impl HandlerTask {
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow; if more than `HandlerOptions::threshold` events wait, further events are merged to one per key"
+                "handler is slow; while at least `HandlerOptions::threshold` events wait, further events are merged to one per key"
             );
         }
     }

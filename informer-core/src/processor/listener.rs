@@ -45,9 +45,9 @@ pub(super) struct ProcessorListener {
 #[non_exhaustive]
 pub struct HandlerStats {
     /// The number of waiting events, including the event of the current call. Objects that existed
-    /// when the handler was added are not counted. Later events can still be merged into the
-    /// waiting events of a slow handler, so the handler can receive fewer events than this number.
-    /// A coalesced deletion and re-creation of an object count as one event.
+    /// when the handler was added are not counted. Waiting events of a slow handler can still be
+    /// merged, so the handler can receive fewer events than this number. A coalesced deletion and
+    /// re-creation of an object count as one event.
     pub pending: usize,
     /// The number of calls that have returned. For a stream, the number of events that the reader
     /// has received.
@@ -230,7 +230,11 @@ impl std::ops::Deref for ListenerGuard {
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!(handler = %self.name(), "a destructor panicked in the task of the handler; the handler is removed");
+            tracing::error!(
+                handler = %self.name(),
+                "handler or event stream removed: the task that calls the handler or reads the stream has panicked; the \
+                 panic message names the cause"
+            );
         }
         // I12: this ends all waits for the handler.
         self.remove();

@@ -157,9 +157,9 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the handler's next events from `sections`, the coalesced events of the shared backlog.
-    /// Returns the events, and whether the caller must call [`SharedBacklog::tidy`] next. Returns
-    /// `None` in the same cases as [`take_shared`](Self::take_shared).
+    /// Takes the handler's next events from the coalesced events of the shared backlog. Returns the
+    /// events, and whether the caller must call [`SharedBacklog::tidy`] next. Returns `None` if
+    /// `sections` has no events for the handler yet, or if the mailbox is closed.
     fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
@@ -241,13 +241,13 @@ impl<K> Mailbox<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processor::batch::Batch;
+    use crate::processor::batch::HandlerBatch;
     use crate::{Cached, Event, EventBatch, ObjectKey};
 
     fn push(mailbox: &Mailbox<u64>, name: &str) -> bool {
         let object = Cached::from_parts(ObjectKey::cluster_scoped(name), 1.into(), Default::default(), 0);
         let events = vec![Event::Updated { old: object.clone(), new: object }];
-        let batch = Batch::shared(EventBatch { events, completes_initial_list: false });
+        let batch = HandlerBatch::shared(EventBatch { events, completes_initial_list: false });
         let (_, is_shared) = mailbox.push(&batch, &batch, false);
         mailbox.shared.finish();
         is_shared

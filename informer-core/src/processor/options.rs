@@ -15,13 +15,16 @@ pub struct HandlerOptions {
     /// counts as waiting. Default: 1,024. Zero means one. With `None`, events are never coalesced,
     /// and memory is unbounded.
     ///
-    /// The number of waiting events of a slow handler is at most the sum of the threshold, the
-    /// number of events of one transaction of the store, and one event per object (two for an
-    /// object that was deleted and added again). Slow handlers share merged events. Each other slow
-    /// handler increases this bound by one event per object (or two, as above), because events that
-    /// it has received are not merged with events that it has not received. If there are other slow
-    /// handlers, the merged events that this handler has taken, but not processed, also add one
-    /// event per object (or two).
+    /// The number of waiting events of a slow handler is at most the sum of:
+    ///
+    /// - the threshold,
+    /// - the number of events of one transaction of the store,
+    /// - the merged events: one per object (two for an object that was deleted and added again).
+    ///
+    /// Slow handlers share merged events. Each other slow handler adds as many merged events to
+    /// the sum, because events that it has received are not merged with events that it has not
+    /// received. If there are other slow handlers, the merged events that this handler has taken,
+    /// but not processed, count in addition.
     pub threshold: Option<usize>,
     /// Whether updates drop their old object if they arrive after the number of waiting events has
     /// reached the [`threshold`](Self#structfield.threshold). The handler then receives the new

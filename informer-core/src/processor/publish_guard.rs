@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use smallvec::SmallVec;
 
-use super::batch::{Batch, SharedBatch};
+use super::batch::{HandlerBatch, SharedBatch};
 use super::inbox::Garbage;
 use super::mailbox::Mailbox;
 use super::shared_backlog::Backlogs;
@@ -34,7 +34,7 @@ impl PublishGuard {
         let has_resyncs = batch.events.iter().any(|event| matches!(event, Event::Resynced(_)));
         Self {
             wakers: SmallVec::new(),
-            batch: Batch::shared(batch),
+            batch: HandlerBatch::shared(batch),
             without_resyncs: None,
             has_resyncs,
             any_wants_resyncs: false,
@@ -58,7 +58,7 @@ impl PublishGuard {
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
-            without_resyncs.get_or_insert_with(|| Batch::shared(batch.without_resyncs()));
+            without_resyncs.get_or_insert_with(|| HandlerBatch::shared(batch.without_resyncs()));
         }
         let all = &*batch;
         let others = without_resyncs.as_ref().unwrap_or(all);

@@ -32,8 +32,9 @@ impl HandlerRegistration {
     }
 
     /// Returns a [`Completion`] that is set once the handler has returned from the calls for all
-    /// initial objects. These are the objects of the initial list. For a handler that was added after
-    /// the initial list, these are the objects that were in the store at that time.
+    /// initial objects. These are the objects of the initial list. For a handler that was added
+    /// after the initial list, these are the objects that were in the store when the handler was
+    /// added.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.listener().synced.clone()

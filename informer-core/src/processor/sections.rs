@@ -2,13 +2,13 @@
 //! no lock and never waits.
 //!
 //! If several handlers need a section (the coalesced events of consecutive batches), the section is
-//! sealed when the first of these handlers takes it: later events then go to a new section. The two
-//! sections become one if every handler that needs the new section also needs the sealed one.
+//! sealed when the first of these handlers takes it: later events then go to a new section. Once no
+//! handler needs only the new section, the two become one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::batch::{Batch, SharedBatch};
+use super::batch::{HandlerBatch, SharedBatch};
 use super::coalesce::Coalesced;
 use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
@@ -113,7 +113,7 @@ impl<K> Sections<K> {
                     resyncs: count_resyncs(&events),
                     merged: std::mem::take(&mut section.merged),
                     is_whole: coalesced.is_empty(),
-                    events: Batch::shared(EventBatch { events, completes_initial_list }),
+                    events: HandlerBatch::shared(EventBatch { events, completes_initial_list }),
                 })
             }
         }
@@ -208,7 +208,7 @@ impl<K> Section<K> {
             let len = coalesced.len();
             let events = std::mem::replace(coalesced, Coalesced::new(keeps_old)).into_batch();
             let resyncs = count_resyncs(&events.events);
-            self.content = Content::Sealed { events: Batch::shared(events), len, resyncs };
+            self.content = Content::Sealed { events: HandlerBatch::shared(events), len, resyncs };
         }
     }
 }
@@ -216,7 +216,7 @@ impl<K> Section<K> {
 impl<K> Content<K> {
     fn into_batch(self) -> SharedBatch<K> {
         match self {
-            Self::Open(coalesced) => Batch::shared(coalesced.into_batch()),
+            Self::Open(coalesced) => HandlerBatch::shared(coalesced.into_batch()),
             Self::Sealed { events, .. } => events,
         }
     }

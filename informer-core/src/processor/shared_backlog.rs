@@ -4,7 +4,11 @@
 //! Publishing only appends the batch, once for all slow handlers. Later, when the publisher has
 //! released the store's locks, it merges the batch into `sections`: a section has the coalesced
 //! events of consecutive batches. If another thread has locked `sections` at that moment, the
-//! publisher does not wait: that thread merges the batch after it has released the lock.
+//! publisher does not wait: before that thread continues, it merges the batch.
+//!
+//! [`SharedBacklog::coalesce`] merges batches and then calls [`SharedBacklog::tidy`], which removes
+//! or joins sections. [`SharedBacklog::settle`] calls `coalesce`, unless another thread has locked
+//! `sections`.
 //!
 //! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
 //! locks is held.

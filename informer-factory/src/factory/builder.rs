@@ -18,10 +18,11 @@ use crate::NamespaceError;
 /// Builds a [`SharedInformerFactory`].
 ///
 /// A setting for one type ([`configure`](Self::configure)) takes precedence over the factory's
-/// setting for all types, with two exceptions: the type's name is appended to the factory's name,
-/// and the type's transform runs after the factory's transform. All settings of the builder take
-/// precedence over the settings of `#[derive(Informer)]` (`prune`, `default_resync`).
-/// [`informer_with`](SharedInformerFactory::informer_with) can override all these settings.
+/// setting for all types, with two exceptions: the prefix that [`TypeOptions::name`] sets is
+/// appended to the factory's prefix, and the type's transform runs after the factory's transform.
+/// All settings of the builder take precedence over the settings of `#[derive(Informer)]` (`prune`,
+/// `default_resync`). [`informer_with`](SharedInformerFactory::informer_with) can override all
+/// these settings.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,

@@ -21,8 +21,8 @@ const CACHE_TTL: Duration = Duration::from_secs(10 * 60);
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForResourceError {
-    /// The server does not serve the requested version of the group. A later call sends a new
-    /// request.
+    /// The server does not serve the requested version of the group. The factory does not cache
+    /// this response.
     #[error(
         "the server does not serve {api_version}, the group version of \"{resource}\"; check group and version, or install \
          the CustomResourceDefinition"
@@ -47,7 +47,10 @@ pub enum ForResourceError {
         existing: Vec<String>,
     },
     /// The server cannot list or watch the resource.
-    #[error("\"{resource}\" of {api_version} cannot have an informer: the server does not support {missing}")]
+    #[error(
+        "\"{resource}\" of {api_version} cannot have an informer: the server does not support {missing}; use kube::Api for \
+         requests of this resource"
+    )]
     NotWatchable {
         /// The group and version, such as `authentication.k8s.io/v1`.
         api_version: String,

@@ -211,8 +211,7 @@ impl SharedInformerFactory {
     }
 
     /// Returns the status of each informer, ordered by description, and then by the creation of the
-    /// informers. This call changes no state. [`health`](Self::health) returns only the informers
-    /// with a problem.
+    /// informers. [`health`](Self::health) returns only the informers with a problem.
     ///
     /// ```no_run
     /// # fn show(factory: &informer_factory::SharedInformerFactory) {

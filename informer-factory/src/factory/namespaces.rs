@@ -105,7 +105,7 @@ impl SharedInformerFactory {
         for name in watched.get().into_iter().chain(informer.namespaces()) {
             if let Err(error) = apply_namespace(informer, watched, &name) {
                 tracing::error!(
-                    namespace = %name, %error,
+                    resource = informer.status().description(), namespace = %name, %error,
                     "new informer cannot watch the factory's namespaces; in `informer_with`, create the informer with the \
                      source that the closure receives"
                 );

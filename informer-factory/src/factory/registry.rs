@@ -68,7 +68,7 @@ impl Entry {
         }
     }
 
-    /// Returns a handle to the informer, and marks it as used.
+    /// Returns a handle to the informer, and resets `idle_since`.
     pub(super) fn informer(&self) -> SharedIndexInformer<AnyObject> {
         *self.idle_since.lock() = None;
         self.informer.clone()
@@ -78,7 +78,7 @@ impl Entry {
         self.informer.is_same(informer)
     }
 
-    /// Returns a handle to the informer, without marking it as used.
+    /// Returns a handle to the informer, without a reset of `idle_since`.
     pub(super) fn handle(&self) -> SharedIndexInformer<AnyObject> {
         self.informer.clone()
     }
@@ -163,8 +163,7 @@ impl Entry {
     }
 
     /// Records whether the informer is in use now. Returns whether it has been unused for at least
-    /// `period`. Only calls of this method detect use, so the factory calls this method
-    /// periodically.
+    /// `period`. The factory calls this method periodically.
     ///
     /// Returns `false` if the informer's task was not started or has ended: the handlers of an
     /// informer end with it, so an ended informer can look unused although the program uses it.

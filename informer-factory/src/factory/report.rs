@@ -44,7 +44,7 @@ pub struct InformerReport {
     /// even to the same version. If each namespace has its own watch: the time since `watermark`
     /// last changed. `None` before `watermark` was first set.
     pub watermark_age: Option<Duration>,
-    /// The number of objects with queued changes, which the store does not have yet.
+    /// The number of objects with queued changes. The store does not have these changes yet.
     pub queued: usize,
     /// The numbers of processed batches and of their changed or resynced objects.
     pub batches: BatchCounts,

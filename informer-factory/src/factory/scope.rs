@@ -91,10 +91,10 @@ impl Scope {
 }
 
 /// Methods that return a handle of the same factory with another scope. Informers that are
-/// requested from such a handle have its scope. Other methods concern all informers of the factory,
-/// whatever the handle: [`start`](SharedInformerFactory::start),
-/// [`shutdown`](SharedInformerFactory::shutdown),
-/// [`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync) and others.
+/// requested from such a handle have its scope. The scope does not limit
+/// [`start`](SharedInformerFactory::start), [`shutdown`](SharedInformerFactory::shutdown),
+/// [`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync) and similar methods: they
+/// concern all informers of the factory.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), informer_factory::NotSynced> {

@@ -60,7 +60,7 @@ impl<K: Resource + 'static> TypeOptions<K> {
     /// Sets a function that receives the [factory's](crate::FactoryBuilder::reflector) reflector
     /// configuration and returns the configuration for this type. Default: no change.
     ///
-    /// If the streaming list of one informer stalls, all informers of the resource use paged lists
+    /// If the streaming list of one informer stalls, all informers of its resource use paged lists
     /// for 10 to 30 minutes. So if several object types of one resource have different
     /// [`list_stall_timeout`](ReflectorConfig::list_stall_timeout)s, the shortest timeout
     /// determines when all informers of the resource change to paged lists.

@@ -23,8 +23,8 @@
 //! ```
 //!
 //! A group adds no measurable compile time until a program requests one of its informers. A kind that the chosen version of
-//! Kubernetes lacks has no accessor, because k8s-openapi has no type for it. The following group came with Kubernetes 1.37. If
-//! another version feature of k8s-openapi is on, the method does not exist:
+//! Kubernetes lacks has no accessor, because k8s-openapi has no type for it. The group `lifecycle` came with Kubernetes 1.37. With
+//! k8s-openapi's feature of an earlier version, `lifecycle` does not exist:
 //!
 //! ```compile_fail,E0599
 //! # fn find(factory: &informer_factory::SharedInformerFactory) {

@@ -29,7 +29,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ///   [`watermark`](Self::watermark) returns the lowest of them, and an empty version until all
     ///   namespaces, even refused ones, have been listed.
     /// - [`wait_until`](Self::wait_until) waits for all namespaces, even refused ones, and
-    ///   [`wait_for_write`](Self::wait_for_write) for the object's namespace.
+    ///   [`wait_for_write`](Self::wait_for_write) for the namespace of the written object.
     /// - A namespace that the server refuses, or whose requests fail, does not delay the others.
     ///   [`status`](Self::status) reports the status of each namespace.
     /// - When a namespace is removed, its objects leave the store. Handlers receive them as

@@ -16,7 +16,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self.shared.status
     }
 
-    /// Returns the number of objects with queued changes, which the store does not have yet.
+    /// Returns the number of objects with queued changes. The store does not have these changes
+    /// yet.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.shared.queue.len()

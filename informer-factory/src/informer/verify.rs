@@ -28,8 +28,9 @@ use listing::{Listed, list, refresh_watch_cache};
 /// expired is repeated.
 const MAX_TRIES: usize = 3;
 
-/// The timeout for the response to a request, for each later part of a list, and for a bookmark.
-/// API servers end a request after a minute, and send bookmarks about once a minute.
+/// The timeout for the response to a request, for each further chunk of objects in the response,
+/// and for a bookmark. API servers end a request after a minute, and send bookmarks about once a
+/// minute.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 
 /// The result of comparing a store with the server.
@@ -129,7 +130,7 @@ pub enum VerifyError {
     /// namespaces is empty.
     #[error(
         "failed to verify {resource}: the store has no resource version to compare with the server; wait \
-         until the informer is synced"
+         until the initial list is in the store"
     )]
     NotSynced {
         /// The resource and its scope, such as `pods in namespace "shop"`.
@@ -340,8 +341,8 @@ impl Verifier {
                 resource_version = %verification.resource_version,
                 differences = verification.differences.len(),
                 %first, relists,
-                "store differs from the server; if `relists` is true, the informer relists to correct the store, otherwise \
-                 all differing objects have changed in the store since the comparison"
+                "store differs from the server; `relists` is true if the informer relists to correct the store, and false if \
+                 all differing objects have changed in the store during the comparison, so that no relist is needed"
             );
         }
         if relists {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::{Shared, SharedIndexInformer};
 use crate::source::{Namespaces, Source};
 
-/// How a wait for a resource version ended.
+/// How a wait for a resource version or a written object ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use]
@@ -23,8 +23,8 @@ pub enum WaitOutcome {
     Reached,
     /// The store did not reach the version within the timeout.
     TimedOut,
-    /// The object is outside the informer's namespace or selector, so the store will not have this
-    /// version of it.
+    /// The written object is outside the informer's namespace or selector, so the store will not
+    /// have this version of the object.
     NotCovered,
     /// The resource version cannot be compared with others, because it is not a number.
     NotComparable,
@@ -156,7 +156,8 @@ impl Shared {
         })
     }
 
-    /// See [`writes::visibility_of`](crate::__private::writes::visibility_of).
+    /// Returns which event the informer probably receives because of a write; see
+    /// [`writes::visibility_of`](crate::__private::writes::visibility_of).
     pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
@@ -208,8 +209,8 @@ async fn wait(
     }
 }
 
-/// Waits for the watermark of a namespace. Returns [`WaitOutcome::NotCovered`] if the informer does
-/// not watch the namespace, or stops watching it.
+/// Waits until `has_reached` returns `true` for the watermark of a namespace. Returns
+/// [`WaitOutcome::NotCovered`] if the informer does not watch the namespace, or stops watching it.
 async fn wait_in(
     namespaces: &Namespaces<AnyObject>,
     namespace: &str,

@@ -1,10 +1,10 @@
 //! Traits that generated code uses to get the values of an index, from a path of fields or from a
 //! user's function.
 //!
-//! The derive doesn't know the types of fields. The generated code calls methods of these traits,
-//! and the compiler selects the implementation by autoref: it tries the implementations for
-//! `Option`, `Vec` and similar types first. It tries the fallback for all types last, because the
-//! fallback needs one more reference.
+//! `#[derive(Informer)]` doesn't know the types of fields. The generated code calls methods of
+//! these traits, and the compiler selects the implementation by autoref: it tries the
+//! implementations for `Option`, `Vec` and similar types first. It tries the fallback for all types
+//! last, because the fallback needs one more reference.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -146,7 +146,7 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     note = "if `{Self}` can be hashed and compared, add `value = {Self}` to the index; else write `with = function`"
 )]
 pub trait ValueAt<V> {
-    /// Returns a copy of `self`, a value to which the path of the index leads.
+    /// Returns a copy of `self` as an index value.
     fn value_at(&self) -> V;
 }
 

@@ -115,7 +115,7 @@ where
 }
 
 /// Returns a longer name for an index, because another index already has its name. Logs the
-/// conflict as an error, once.
+/// conflict as an error, unless the informer already has an index with the longer name.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

@@ -10,7 +10,7 @@ pub enum NamespaceError {
     /// for all.
     #[error(
         "the informer of {resource} has fixed namespaces; to change them later, create it with \
-         SharedIndexInformer::new_in_namespaces"
+         SharedIndexInformer::new_in_namespaces, or its factory with FactoryBuilder::namespaces"
     )]
     Fixed {
         /// The resource of the informer.
@@ -25,7 +25,7 @@ pub enum NamespaceError {
     /// The name is not valid for a namespace.
     #[error(
         "invalid namespace \"{name}\": expected 1 to 63 characters of a-z, 0-9 and \"-\", without \"-\" at the start or end; \
-         for all namespaces, use SharedIndexInformer::new"
+         for all namespaces, use SharedIndexInformer::new, or a factory without FactoryBuilder::namespaces"
     )]
     InvalidName {
         /// The invalid name.

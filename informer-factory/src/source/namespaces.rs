@@ -57,7 +57,8 @@ struct State<K: 'static> {
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
-    /// `None` once the informer has ended.
+    /// Sends the resource version that the store has reached for this namespace. `None` once the
+    /// informer has ended.
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when the namespace is removed.
     removed: CancellationToken,
@@ -181,7 +182,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     }
 
     /// Adds a namespace to the set. If another thread has added the namespace before, drops
-    /// `member` and `work`, and returns the completion of the earlier initial list.
+    /// `member` and `work`, and returns the completion of the existing member's initial list.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.watched.get(&namespace) {

@@ -124,10 +124,7 @@ async fn i10_failed_derived_index_function_keeps_the_object() {
         forms.indexer().index_failures().iter().map(ToString::to_string).collect();
     failures.sort_unstable();
     assert_eq!(failures.len(), 2, "{failures:?}");
-    assert!(
-        failures[0].starts_with("the function of index \"by_number\" failed for object f1"),
-        "{failures:?}"
-    );
+    assert!(failures[0].starts_with("index \"by_number\" lacks object f1"), "{failures:?}");
     assert!(failures[0].ends_with("invalid digit found in string"), "{failures:?}");
     assert!(
         failures[1].contains("\"by_panic\"") && failures[1].contains("panicked: assertion"),

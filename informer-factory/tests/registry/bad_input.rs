@@ -53,7 +53,7 @@ async fn unwatchable_resource_is_an_error_with_a_remedy() {
         (
             ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
             "\"selfsubjectaccessreviews\" of authorization.k8s.io/v1 cannot have an informer: the server does not support \
-             list and watch",
+             list and watch; use kube::Api for requests of this resource",
         ),
     ] {
         assert_eq!(refused(group, version, resource).await.to_string(), expected);
@@ -154,9 +154,9 @@ async fn i10_failed_index_function_keeps_other_indices() {
     failures.sort_unstable();
     assert_eq!(failures.len(), 2);
     assert!(
-        failures[0].contains("\"fails\" failed for object shop/db") && failures[0].contains("test failure"),
+        failures[0].contains("\"fails\" lacks object shop/db") && failures[0].contains("test failure"),
         "{failures:?}"
     );
-    assert!(failures[1].contains("\"panics\" failed for object shop/db"), "{failures:?}");
+    assert!(failures[1].contains("\"panics\" lacks object shop/db"), "{failures:?}");
     factory.shutdown().await;
 }

@@ -129,7 +129,8 @@ fn find<'a>(shown: &'a Shown, parameters: &Parameters) -> Result<Informer<'a>, (
 }
 
 fn view<'a>(informer: &Informer<'a>) -> Result<&'a View, (StatusCode, String)> {
-    let reason = "the program does not show the objects of this informer: add it with Inspector::objects";
+    let reason =
+        "the program does not show the objects of this informer: add the informer with Inspector::objects";
     informer.view.ok_or_else(|| missing(reason.to_owned()))
 }
 
@@ -166,8 +167,8 @@ fn page(shown: &Shown, parameters: &Parameters) -> Answer {
     }))
 }
 
-/// Returns the JSON document with one object and its last changes. A deleted object has changes and
-/// no value.
+/// Returns the JSON document with one object and its last changes. The object is missing if it was
+/// deleted.
 fn one(shown: &Shown, parameters: &Parameters) -> Answer {
     let informer = find(shown, parameters)?;
     let view = view(&informer)?;

@@ -69,7 +69,10 @@ impl fmt::Display for InspectorError {
                 write!(f, "{address} is not a loopback address: set a token with Inspector::token")
             }
             Self::TokenRequired { address: None } => {
-                f.write_str("a router can be served on any address: set a token with Inspector::token")
+                f.write_str(
+                    "the inspector's router needs a token, because the router can be served on any address: set a token with \
+                     Inspector::token",
+                )
             }
             Self::InvalidToken => {
                 write!(
@@ -220,7 +223,7 @@ fn access(shown: &Shown, request: &Request) -> Result<Option<HeaderValue>, (Stat
         if host.or(authority).is_some_and(is_loopback) {
             return Ok(None);
         }
-        let message = "this inspector has no token, so its address must be localhost or 127.0.0.1\n";
+        let message = "this inspector has no token, so the URL must have the host localhost or 127.0.0.1\n";
         return Err((StatusCode::FORBIDDEN, message));
     };
     if presented(request.headers()).any(|presented| is_equal(presented, token)) {

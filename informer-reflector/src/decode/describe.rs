@@ -1,5 +1,5 @@
 //! Describes where decoding failed, for error messages: the path of a field, or the position in
-//! invalid JSON.
+//! invalid JSON. A [`Tape`] is an object as a list of tokens.
 //!
 //! The descriptions contain no values of the object, because values can be secret. Names that do
 //! not look like field names are shown as `*`, because users choose the keys of maps.
@@ -12,7 +12,7 @@ use super::tape::{Tape, Token};
 const MAX_DEPTH: usize = 16;
 
 impl Tape<'_> {
-    /// Returns the path of the field whose token has this index, such as
+    /// Returns the path of the field whose token has this index in the tape, such as
     /// `spec.containers[2].image`.
     pub(super) fn path(&self, index: usize) -> String {
         let (mut path, mut at) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! [`deserialize`]: turns a [`Tape`] into a value of a Rust type.
+//! [`deserialize`]: turns a [`Tape`], an object as a list of tokens, into a value of a Rust type.
 //!
 //! The compiler generates this code again for each object type, so each function does as little as
 //! possible. Errors never contain values of the object, which can be secret.

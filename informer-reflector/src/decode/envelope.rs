@@ -43,7 +43,7 @@ impl<'b> Unknown<'b> {
         Ok(())
     }
 
-    /// Returns `None` if [`kube_messages`] does not describe the object's type.
+    /// Returns the description of the message in `raw`; `None` if [`kube_messages`] has none.
     pub(super) fn message(&self) -> Option<&'static Message> {
         Messages::all().of_kind(self.api_version, self.kind)
     }

@@ -25,7 +25,7 @@ impl DecodeError {
         Self { parts: Box::new(Parts { reason, path: None }) }
     }
 
-    /// Adds the path of the field whose token has this index.
+    /// Adds the path of the field at this index of the tape, the object's list of tokens.
     pub(super) fn at(mut self, tape: &Tape<'_>, index: usize) -> Self {
         self.parts.path = Some(tape.path(index));
         self

@@ -1,5 +1,6 @@
 //! [`EventDecoder`]: decodes the events of a watch. In JSON, an event is a line such as
-//! `{"type": …, "object": …}`; in protobuf, it is a message.
+//! `{"type": …, "object": …}`; in protobuf, it is a message. A tape is an object as a list of
+//! tokens.
 //!
 //! Note: the object of a bookmark has the watched type and is incomplete, with Go's zero values
 //! such as `"containers": null`. So only its metadata is decoded.
@@ -134,7 +135,7 @@ fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malform
 #[derive(Default)]
 struct Envelope<'l> {
     event_type: Option<EventType>,
-    /// The object without its pruned fields.
+    /// The object without the fields that the decoder skips.
     object: Option<Value<'l>>,
 }
 

@@ -1,8 +1,8 @@
 //! [`ExpectedType`]: checks the type of received objects.
 //!
-//! Without this check, a wrong plural or kind would pass in lists and fail in watches. Types of
-//! k8s-openapi check `kind` and `apiVersion` if present, but servers omit them from the items of a
-//! list of a built-in kind. Other types do not check these fields at all.
+//! Without this check, a request with the wrong plural would succeed in lists and fail in watches.
+//! Types of k8s-openapi check `kind` and `apiVersion` if present, but servers omit them from the
+//! items of a list of a built-in kind. Other types do not check these fields at all.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
 //! [`Form`]: the form in which an arriving object is stored: either decoded, or [encoded](Encoded).
+//! A tape is an object as a list of tokens.
 
 use std::sync::{Arc, LazyLock};
 

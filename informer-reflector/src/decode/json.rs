@@ -1,4 +1,5 @@
-//! [`Scanner`]: reads JSON into a [`Tape`] without the pruned fields.
+//! [`Scanner`]: reads JSON into a [`Tape`], a list of tokens. Skips the pruned fields, which must
+//! not be decoded.
 //!
 //! This code does not depend on the type of the objects, so a program contains it only once. Inside
 //! pruned fields, only strings and brackets are checked.
@@ -43,7 +44,7 @@ pub(super) struct Scanner<'j> {
     text: &'j str,
     json: &'j [u8],
     at: usize,
-    /// The position of `text` in the texts of the [`Tape`]; zero if `text` is the body of the tape.
+    /// The position of `text` in the [`Tape`]; zero unless `append_to` has copied `text` there.
     start: usize,
 }
 
@@ -63,8 +64,8 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Appends the value in this scanner's text to `tape`. First copies the whole text, because
-    /// tokens contain only positions in the texts of the tape.
+    /// Appends the value in this scanner's text to `tape`. First copies the whole text into `tape`,
+    /// because a token contains only the position of its text in the tape.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)
@@ -177,7 +178,7 @@ impl<'j> Scanner<'j> {
     }
 
     fn span(&self, range: Range<usize>) -> Span {
-        // A token stores a position in the texts of the tape, and not in `self.text`.
+        // A token stores a position in the tape, and not in `self.text`.
         Tape::span(self.start + range.start..self.start + range.end)
     }
 

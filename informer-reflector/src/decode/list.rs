@@ -180,8 +180,11 @@ impl<K> ListDecoder<K> {
             self.read = 0;
         }
         if self.buffer.len() > self.max_object_size {
-            let limit = format!("one of its values is larger than {} bytes", self.max_object_size);
-            return Err(self.not_a_list(&limit));
+            let limit = self.max_object_size;
+            let why = format!(
+                "a value is larger than {limit} bytes; if the value is valid, raise `max_object_size`"
+            );
+            return Err(self.unexpected(&why));
         }
         // Decoding the start of an item after each piece would take quadratic time.
         self.look_at = self.slice.max(2 * (self.buffer.len() - self.read));

@@ -1,8 +1,9 @@
-//! Reads an object from protobuf into a [`Tape`], or only checks the object.
+//! Reads an object from protobuf into a [`Tape`], a list of tokens, or only checks the object.
 //!
-//! Fields that [`kube_messages`] does not describe are skipped. The tape has the content of the
-//! object's JSON, but can lack fields with the value `null`. The elements of a list or map must
-//! follow each other, as servers write them; otherwise, the object is rejected.
+//! Skips fields that [`kube_messages`] does not describe, and the pruned fields, which must not be
+//! decoded. The tape has the content of the object's JSON without these fields, but can lack fields
+//! with the value `null`. The elements of a list or map must follow each other, as servers write
+//! them; otherwise, the object is rejected.
 
 mod check;
 mod prune;
@@ -96,7 +97,7 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// `depth` is the maximum number of levels of nested messages.
+    /// Reads a message. `depth` is the maximum number of levels of nested messages.
     fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
         if message.is_choice {
             return self.choice(message, bytes, depth);

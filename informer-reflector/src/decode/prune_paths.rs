@@ -74,7 +74,7 @@ pub enum PrunePathError {
         path: String,
     },
     /// The field identifies an object or its version.
-    #[error("\"{path}\" can't be pruned: it identifies an object or its version")]
+    #[error("\"{path}\" can't be pruned: the field identifies an object or its version; remove this path")]
     Needed {
         /// The path as it was given.
         path: String,

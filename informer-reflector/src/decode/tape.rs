@@ -92,7 +92,7 @@ impl<'b> Tape<'b> {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
 
-    /// Stores a text that the body does not contain.
+    /// Stores a text that the body does not contain in this form: for example, without escapes.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
         self.decoded.push_str(text);
@@ -247,8 +247,7 @@ fn append(json: &mut String, value: impl std::fmt::Display) {
     let _ = write!(json, "{value}");
 }
 
-/// Converts an index or length. It fits in 32 bits, because a body is smaller than 4 GiB and each
-/// token needs at least one byte of the body.
+/// Converts an index or length. It fits in 32 bits, because an object has much less than 4 GiB.
 fn u32_of(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -83,8 +83,8 @@ impl<K> WatchDecoder<K> {
         self
     }
 
-    /// Sets the maximum size of an event in the body, in bytes. The decoder buffers each event as a
-    /// whole, and a larger event is an error. Default: 16 MiB.
+    /// Sets the maximum size of an event in the body, in bytes. The decoder keeps an
+    /// event until it is complete, and a larger event is an error. Default: 16 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;
@@ -206,7 +206,10 @@ impl<K> WatchDecoder<K> {
         if len <= self.max_object_size {
             return Ok(());
         }
-        let error = format!("an event of the watch is larger than {} bytes", self.max_object_size);
+        let limit = self.max_object_size;
+        let error = format!(
+            "an event of the watch is larger than {limit} bytes; if the event is valid, raise `max_object_size`"
+        );
         Err(ListWatchError::Protocol(error))
     }
 }

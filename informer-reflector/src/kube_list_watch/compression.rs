@@ -49,7 +49,8 @@ impl Compression {
         transport_decompresses
     }
 
-    /// Disables the compression of later watches if the client failed to decompress this body.
+    /// Disables the compression of later watches if `error` shows that the client failed to
+    /// decompress a watch.
     pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
         // A client that decompresses a watch fails, or ends the body, after its first gzip member.
         // `observe_response` recognizes such a client earlier, but only if the response has the

@@ -140,7 +140,10 @@ impl Endpoint {
         }
         let uri = format!("{}{}", self.path, query.0);
         if uri.len() > MAX_URI {
-            let error = format!("its URI has {} bytes, and the maximum is {MAX_URI}", uri.len());
+            let error = format!(
+                "its path and query have {} bytes, and the maximum is {MAX_URI}; if the program sets long selectors, shorten them",
+                uri.len()
+            );
             return Err(ListWatchError::InvalidRequest(error.into()));
         }
         http::Request::get(uri)

@@ -30,7 +30,8 @@ pub(super) struct Slices {
     gunzip: Option<Gunzip>,
     /// The number of processed bytes since the task last yielded.
     since_pause: usize,
-    /// Receives the read errors of a watch. `None` for other bodies.
+    /// Gets the read errors of a watch: if kube's client fails to decompress the body, later
+    /// watches are requested uncompressed. `None` for other bodies.
     compression: Option<Compression>,
     /// Counts the received bytes, before decompression.
     received: Option<Arc<AtomicU64>>,

@@ -26,7 +26,7 @@ pub struct ReflectorConfig {
     pub(super) on_failure: Option<OnFailure>,
 }
 
-/// The default page size of lists, in items.
+/// The default page size of lists in pages, in items.
 pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 
 /// The default and minimum of [`ReflectorConfig::watch_timeout`]. Shorter watches would only cost
@@ -75,14 +75,14 @@ impl ReflectorConfig {
     /// list, it is lengthened by a random time of up to 50%. Default: 10 seconds; minimum: 1
     /// second; maximum: 24 hours.
     ///
-    /// The reflector also cancels a slow list. In total, it waits for the list's data at most this
-    /// timeout, plus 5 milliseconds for each received object. The remaining wait is never longer
-    /// than three times this timeout. A list of more than 200 objects a second is fast enough; only
-    /// the duration of a [watch](Self::watch_timeout) limits it.
+    /// The reflector also cancels a slow list. A list has a budget for waiting, which begins with
+    /// this timeout. Waiting for data uses up the budget, and each received object adds 5
+    /// milliseconds to it, up to three times this timeout. So a list of more than 200 objects a
+    /// second is fast enough; only the duration of a [watch](Self::watch_timeout) limits it.
     ///
     /// Objects can change while the list arrives, and some servers then send modified and deleted
-    /// objects before the end of the list. After the first of them, the remaining wait is at most
-    /// this timeout, and further objects add no time.
+    /// objects before the end of the list. After the first of them, the budget is at most this
+    /// timeout, and further objects add nothing to it.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self

@@ -176,7 +176,9 @@ impl Ingest {
             .unwrap_or_else(|payload| Err(format!("the transform panicked: {}", panic_message(payload))))?;
         match identity.difference(self.meta(object)) {
             None => Ok(()),
-            Some(field) => Err(format!("the transform changed {field}, which identifies the object")),
+            Some(field) => Err(format!(
+                "the transform changed {field}, which identifies the object or its version; correct the transform"
+            )),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// The number of objects at which a list is first checked for repeated objects.
+/// The number of objects at which the first regular check of a list for repeated objects occurs.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
@@ -99,8 +99,8 @@ impl<K> Listing<K> {
         self.changes.insert(key, None);
     }
 
-    /// Records a quarantined object, so that the store keeps it. If a valid version has arrived
-    /// earlier in the list, that version is stored.
+    /// Records a quarantined object, so that the store keeps the object's last valid version. If a
+    /// valid version has arrived earlier in the list, that version is stored.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         // I10: the object exists on the server, although the list lacks it.
         self.received += 1;

@@ -356,7 +356,8 @@ pub(super) enum Outcome {
 }
 
 /// A reflector's recovery after an outage: from its first response until a list or watch succeeds,
-/// or until the reflector waits because of another failure. Dropping this value ends the recovery and counts its outcome.
+/// or until the reflector waits because of another failure. Dropping this value ends the recovery
+/// and counts its outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
     /// The first success of the reflector, if there was one.

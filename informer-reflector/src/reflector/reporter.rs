@@ -187,7 +187,7 @@ impl Reporter {
         (counts.listed_objects, counts.events.total() as u64)
     }
 
-    /// Adds a rejected object to the status, and logs it.
+    /// Adds a rejected object to the status. Logs it if its cause is new.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.has_quarantined |= rejected.key.is_some();
         // Log without the lock, because a tracing subscriber can read the status.
@@ -211,7 +211,7 @@ impl Reporter {
             key,
             %resource_version,
             error,
-            "object is quarantined: the store keeps its last valid version, if it has one"
+            "object is quarantined: the store keeps the object's last valid version, if there is one"
         );
     }
 
@@ -311,7 +311,8 @@ impl Throttle {
                 tracing::warn!(
                     resource,
                     suppressed,
-                    "log lines about quarantined objects, which can't be stored, were suppressed"
+                    "log lines about objects that enter or leave quarantine were suppressed; \
+                     `ReflectorStatus::quarantined` returns the quarantined objects"
                 );
             }
         }
@@ -323,7 +324,8 @@ impl Throttle {
         if self.logged == MAX_OBJECT_LINES {
             tracing::warn!(
                 resource,
-                "log lines about quarantined objects, which can't be stored, are suppressed for up to a minute"
+                "log lines about objects that enter or leave quarantine are suppressed for up to a minute; \
+                 `ReflectorStatus::quarantined` returns the quarantined objects"
             );
         }
         true

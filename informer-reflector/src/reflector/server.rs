@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::outage::{Outage, OutageFailures, Recovery};
 
 /// The minimum time for which streaming lists of a resource are disabled after one was refused,
-/// invalid or cut short. The maximum is three times as long. The time is random, so that not all reflectors request streaming
-/// lists from an upgraded server at once.
+/// invalid or cut short. The maximum is three times as long. The time is random, so that not all
+/// reflectors request streaming lists from an upgraded server at once.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// The state of a server, shared by all reflectors of a client. A clone is another handle to the

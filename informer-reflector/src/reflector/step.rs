@@ -89,7 +89,8 @@ impl Step {
 pub(super) struct RequestSpan {
     pub(super) span: Span,
     form: Form,
-    /// The [totals](super::reporter::Reporter::totals) before the request.
+    /// The numbers of listed objects and of events before the request
+    /// ([`totals`](super::reporter::Reporter::totals)).
     before: (u64, u64),
 }
 

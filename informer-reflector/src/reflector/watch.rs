@@ -36,7 +36,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(30);
 /// server has to send. A relist avoids both causes.
 const MAX_FAILURES: u32 = 3;
 
-/// The failures since a watch was last [stable](STABLE_WATCH).
+/// The failures of watches. A complete list or a [stable](STABLE_WATCH) watch resets them.
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
     /// The number of failures since the last list. Failures that a relist can't cure do not count.
@@ -177,7 +177,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Passes changes to the store until the watch ends. Returns `None` if the watch goes on, but
-    /// the caller must calculate its deadline again.
+    /// the maximum time without data can have changed.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -193,8 +193,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
             let mut ending = self.take_received(first, &mut gathered);
-            // Take all available events without waiting. Passing them to the store together costs
-            // little more than passing a single event.
+            // Take further events that are available, without waiting, up to `MAX_GATHERED`. Passing
+            // them to the store together costs little more than passing a single event.
             while ending.is_none()
                 && gathered.events.total() < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())

@@ -1,4 +1,4 @@
-//! Quarantined objects.
+//! Quarantined objects. `Notes` in `script.rs` explains strings such as `[a !b]@7`.
 
 use informer_core::{RejectedKind, WatchEvent};
 use informer_reflector::Health;

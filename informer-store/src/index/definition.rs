@@ -35,8 +35,8 @@ pub(crate) struct Definition<V> {
     function: Function<V>,
 }
 
-/// A change of an object that the store's [`SlotMap`](crate::slot_map::SlotMap) already has, but
-/// the index lacks.
+/// A change of one object, which has been applied to the store's
+/// [`SlotMap`](crate::slot_map::SlotMap), but not yet to the index.
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,

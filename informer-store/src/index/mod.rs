@@ -41,7 +41,8 @@ pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
 
-/// The content of an index: each value, with the objects that have it.
+/// The content of an index: each value, with the objects that have it. The ID of a value is its
+/// slot in `values`.
 #[derive(Debug)]
 pub(crate) struct IndexState<V> {
     values: SlotMap<Arc<ValueEntry<V>>>,

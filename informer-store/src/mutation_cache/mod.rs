@@ -240,7 +240,7 @@ impl<K: 'static> MutationCache<K> {
         self.shared.log.read().len()
     }
 
-    /// Returns whether there are no recorded writes.
+    /// Returns whether [`len`](Self::len) is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -271,9 +271,9 @@ impl<K: 'static> MutationCache<K> {
     }
 }
 
-/// Returns whether `state` lacks the write `written`: `state` has an older version of the object.
-/// Or it lacks the object, and its watermark for the object ([`Snapshot::watermark_for`]) has not
-/// reached the version of the write.
+/// Returns whether `state` lacks the write `written`. Compares the version of the write with the
+/// version of the object in `state`, or with [`Snapshot::watermark_for`] if `state` lacks the
+/// object.
 fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     let version = written.resource_version();
     match state.get(written.key()) {
@@ -302,8 +302,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
         drop(forgotten);
     }
 
-    /// Drops the recorded write and the recorded deletion of the object. The store no longer
-    /// contains the namespace, so there is no state with which to compare them.
+    /// Drops the recorded write and the recorded deletion of the object. The object's namespace is
+    /// no longer watched, so the store has no state with which to compare them.
     fn on_release(&self, object: &Cached<K>) {
         let forgotten = self.shared.log.write().released(object.key());
         drop(forgotten);

@@ -1,5 +1,5 @@
-//! [`WriteLog`]: the recent writes of this process, at most one per object, and known deletions.
-//! This code uses no lock, no clock and no store.
+//! [`WriteLog`]: the recent writes of this process, at most one per object, and a tombstone for
+//! each known deletion. This code uses no lock, no clock and no store.
 
 use std::time::{Duration, Instant};
 

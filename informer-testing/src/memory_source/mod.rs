@@ -241,7 +241,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     }
 }
 
-/// Methods that query objects and count requests.
+/// Methods that query the objects and the request counters.
 impl<K> MemorySource<K> {
     /// Returns the object with this key; `None` if the source has no such object.
     #[must_use]

@@ -24,8 +24,9 @@ pub struct Bucket {
 
 impl Bucket {
     /// Returns a limiter. `every` is the interval between two retries. `burst` is the number of
-    /// failures, of all keys together, that are retried without a wait; each interval restores one
-    /// of them. With a burst of 0, every failure waits.
+    /// failures, of all keys together, that are retried without a wait. The limiter begins with
+    /// `burst` tokens, and each interval restores one token. With a burst of 0, every failure
+    /// waits.
     #[must_use]
     pub fn new(every: Duration, burst: u32) -> Self {
         Self { every, burst: every.saturating_mul(burst), full_at: Mutex::new(None) }

@@ -1,4 +1,4 @@
-//! [`Api`]: the served resources with their objects, and the state that all rules share.
+//! [`Api`]: the served resources with their objects, and the state that all requests share.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -17,8 +17,8 @@ impl Gate {
         Self::default()
     }
 
-    /// Releases all stalled responses, including those that would stall later. The gate cannot be
-    /// closed again.
+    /// Releases all stalled responses. Later responses do not stall. The gate cannot be closed
+    /// again.
     pub fn release(&self) {
         self.0.cancel();
     }

@@ -114,7 +114,7 @@ pub(super) fn watch(
     response
 }
 
-/// Maximum total length of the warnings of a response, in characters.
+/// The total length in characters from which a response gets no further warnings.
 const MAX_WARNINGS: usize = 4 * 1024;
 
 /// Maximum length of a shortened warning, in characters.

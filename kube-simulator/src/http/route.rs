@@ -110,7 +110,7 @@ fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     if is_built_in { Route::Missing } else { Route::Unknown }
 }
 
-/// Finds the target of a path. `prefix` is the part of the path up to the version, and `segments`
+/// Finds the target of a path. `prefix` is the path up to and including the version, and `segments`
 /// is the rest.
 fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     let served = |plural: &str| server.api.catalogue.at(&format!("/{prefix}/{plural}"));

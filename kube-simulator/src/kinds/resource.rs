@@ -53,7 +53,7 @@ pub struct ResourceKind {
     /// fields are `labels` and `annotations`.
     pub(crate) status_keeps: &'static [&'static str],
     pub(crate) sources: &'static [FieldSource],
-    /// Whether a delete returns the last object instead of a `Status`.
+    /// Whether a delete returns the deleted object instead of a `Status`.
     pub(crate) returns_deleted: bool,
     /// The initial status of new objects if the kind has `/status`, as JSON.
     pub(crate) initial_status: Option<&'static str>,
@@ -224,8 +224,8 @@ impl ResourceKind {
     }
 
     /// Returns whether dependants remain when an object is deleted without a propagation policy.
-    /// Such kinds are older than owner references (`DefaultGarbageCollectionPolicy` in the real
-    /// server).
+    /// Kinds with this rule are older than owner references (`DefaultGarbageCollectionPolicy` in
+    /// the real server).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))

@@ -110,8 +110,8 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the maximum lag of a watch in events, at least 1. A slower watch is closed without an
-    /// error. Events from before the watch was opened do not count. Default: 10,000.
+    /// Sets the maximum lag of a watch in events, at least 1. A watch with a larger lag is closed
+    /// without an error. Events from before the watch was opened do not count. Default: 10,000.
     ///
     /// A watch is also closed when the simulator no longer keeps the next event of the watch.
     #[must_use]

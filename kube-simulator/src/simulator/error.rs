@@ -29,7 +29,7 @@ pub enum Error {
     Conversion(#[from] serde_json::Error),
 
     /// The loopback port could not be bound, or the TLS certificate could not be generated.
-    #[error("failed to start the simulator on a loopback port")]
+    #[error("failed to bind a loopback port or to generate a TLS certificate for the simulator")]
     Listen(#[source] std::io::Error),
 
     /// The client for the simulator could not be built.

@@ -22,10 +22,10 @@ use crate::storage::Revision;
 ///   then reads the list from the storage, or [refuses] the list.
 ///
 /// Gets without a version, and writes, use the storage at once. Only a `deletecollection` first
-/// reads a list, for which the same rules apply.
+/// reads a list, by the rules for lists above.
 ///
 /// The replica has its own [socket](Self::listen) and [in-process service](Self::service). Recorded
-/// requests, faults, bookmark rules and `/metrics` are shared with the simulator.
+/// requests, faults, bookmark settings and `/metrics` are shared with the simulator.
 ///
 /// [refuses]: crate::SimulatorBuilder::refuse_late_lists
 ///

@@ -48,7 +48,7 @@ impl Compaction {
         self.compacted
     }
 
-    /// Resets the compacted revision, after a restore has changed the revision counter.
+    /// Sets both revisions to 0, after a restore has changed the revision counter.
     pub(super) fn reset(&mut self) {
         self.noted = 0;
         self.compacted = 0;

@@ -40,7 +40,7 @@ struct Lag {
     /// The requested lag. `floor` can limit the actual lag.
     behind: u64,
     /// The revision of the cache when `behind` was set. The cache does not go back to an older
-    /// revision.
+    /// revision, unless the storage does.
     floor: u64,
 }
 

@@ -80,7 +80,8 @@ fn shown(value: f64, unit: Unit) -> String {
     format!("{} {}", three_digits(value), unit.name())
 }
 
-/// Formats a number with the precision of the measurements: three digits, at most three decimals.
+/// Formats a number with the precision of the measurements: three significant digits, at most three
+/// decimals.
 pub(super) fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

@@ -1,5 +1,8 @@
 //! Generates the code about Kubernetes' own kinds from `xtask/groups.json`, from the description of
 //! protobuf messages, and from the sources of k8s-openapi.
+//!
+//! Accessors are the methods that lead to an informer, such as `core`, `v1` and `pods` in
+//! `factory.core().v1().pods()`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,8 +74,8 @@ let web = factory.in_namespace(\"shop\").with_labels(\"app=web\").core().v1().po
 ```
 
 A group adds no measurable compile time until a program requests one of its informers. A kind that the chosen version of
-Kubernetes lacks has no accessor, because k8s-openapi has no type for it. The following group came with Kubernetes 1.37. If
-another version feature of k8s-openapi is on, the method does not exist:
+Kubernetes lacks has no accessor, because k8s-openapi has no type for it. The group `lifecycle` came with Kubernetes 1.37. With
+k8s-openapi's feature of an earlier version, `lifecycle` does not exist:
 
 ```compile_fail,E0599
 # fn find(factory: &informer_factory::SharedInformerFactory) {
@@ -88,7 +91,7 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     for (folder, files) in generate(root)? {
         let updated = update_files(&root.join(folder), &files, MARK)?;
         for (name, why) in &updated {
-            eprintln!("codegen: updated {folder}/{name}, which was {why}");
+            eprintln!("codegen: {folder}/{name} was {why}");
         }
         written += updated.values().filter(|why| **why != Stale::Left).count();
         count += files.len();
@@ -120,7 +123,7 @@ pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
         refresh_file(root, MESSAGES, &messages, check)?;
         refresh_file(root, MERGING, &merging::text(&kubernetes.open_api()?)?, check)?;
     } else {
-        eprintln!("Go is not installed; skipping the comparison with Kubernetes' sources");
+        eprintln!("Go is not installed; the data from Kubernetes' sources is neither updated nor compared");
     }
     let refreshed = refresh::refresh(&data::read(root)?, kubernetes.as_ref())?;
     let (found, text) = (data::read_text(root)?, refreshed.text()?);
@@ -155,7 +158,7 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
 }
 
 /// Returns the files of each folder. Fails if [`MESSAGES`] has changed since xtask was compiled,
-/// because [`direct`] uses the compiled table.
+/// because [`direct`] uses the content at that time.
 fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
     let messages = root.join(MESSAGES);
     let messages = std::fs::read_to_string(messages).with_context(|| format!("cannot read {MESSAGES}"))?;

@@ -1,8 +1,8 @@
 //! Generates decoders for informer-reflector that read protobuf directly into the types of
-//! k8s-openapi, without the intermediate tape of tokens.
+//! k8s-openapi. The other decoders first make a tape, which is a list of tokens.
 //!
 //! The decoders support a field only if all Kubernetes versions have it with the same type, because
-//! the user's program chooses the version. An object with other fields is decoded through the tape.
+//! the user's program chooses the version. An object with other fields is decoded through a tape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -217,7 +217,7 @@ fn intersection(mut common: Types, types: &Types) -> Types {
     common
 }
 
-/// Adds the structs in the files of `folder`, whose Rust path is `module`.
+/// Adds the structs in the files of `folder`, the folder of the Rust module `module`.
 fn read_module(folder: &Path, module: &str, types: &mut Types) -> anyhow::Result<()> {
     let context = || format!("cannot read {}", folder.display());
     for entry in fs::read_dir(folder).with_context(context)? {

@@ -1,5 +1,7 @@
-//! Generates the Rust modules for Kubernetes' own kinds: methods that return informers, such as
-//! `factory.core().v1().pods()`, and lists of the names of these methods.
+//! Generates the Rust modules for Kubernetes' own kinds: accessors, and lists of method names.
+//!
+//! Accessors are the methods that lead to an informer, such as `core`, `v1` and `pods` in
+//! `factory.core().v1().pods()`.
 
 use std::collections::BTreeSet;
 
@@ -45,9 +47,8 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the list of accessors for `#[derive(Informer)]`. The list includes accessors that only
-/// some Kubernetes versions have, because the name of a new accessor must be valid with all
-/// versions.
+/// Returns the content of informer-macros' file `built_in.rs`. It has the accessors of all
+/// Kubernetes versions, so that `#[derive(Informer)]` accepts the same names with each version.
 pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());

@@ -61,7 +61,7 @@ pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     let mut packages = packages.filter(|package| package["name"] == CRATE);
     let (Some(package), None) = (packages.next(), packages.next()) else {
         bail!(
-            "the workspace does not have exactly one version of {CRATE}; `cargo tree -i {CRATE}` shows them"
+            "the workspace does not have exactly one version of {CRATE}; `cargo tree --duplicates` shows which crates need which version"
         );
     };
     let manifest = package["manifest_path"].as_str().map(Path::new).and_then(Path::parent);

@@ -28,7 +28,7 @@ impl AdditionalServer {
         }
     }
 
-    /// Returns whether tests may stop this server. The end of any other server fails the run.
+    /// Returns whether tests may stop this server.
     pub(crate) fn can_be_stopped(self) -> bool {
         self != Self::OtherGates
     }

@@ -1,5 +1,5 @@
-//! A minimal client for the requests that start a control plane. It does not use the library's client, because the
-//! tests on this control plane test that client.
+//! A minimal client for the requests during the start of a control plane. It does not use the
+//! library's client, because the tests on this control plane test that client.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

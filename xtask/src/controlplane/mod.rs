@@ -82,8 +82,8 @@ impl Options {
     }
 }
 
-/// A running control plane. Dropping it stops its processes and deletes their data and logs, unless
-/// an error refers to the logs.
+/// A running control plane. Dropping it stops its processes. The drop also deletes their data and
+/// logs, unless an error refers to the logs.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Fields are dropped in this order: first the watchdog, so that it does not act, then the

@@ -7,7 +7,7 @@ use super::client::Client;
 
 const NODES: &str = "/api/v1/nodes";
 
-/// Creates `count` nodes, as newly started kubelets would. Existing nodes stay unchanged.
+/// Ensures that `count` nodes exist: creates missing ones, as newly started kubelets would.
 pub(crate) fn create(client: &Client, count: usize) -> anyhow::Result<()> {
     for number in 0..count {
         let name = format!("kwok-{number}");

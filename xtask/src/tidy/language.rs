@@ -1,10 +1,10 @@
-//! Rules about language: forbidden phrases (`phrases.txt`), and names of functions that begin with
-//! `is_` or `has_`.
+//! Rules about language: no phrase of `phrases.txt` occurs, and functions whose names begin with
+//! `is_` or `has_` do not change their receiver.
 
 use super::Finding;
 use super::sources::{Source, code};
 
-/// One phrase per line, in lower case. `#` begins a comment.
+/// One phrase per line, in lower case. A line that begins with `#` is a comment.
 const PHRASES: &str = include_str!("phrases.txt");
 
 pub(crate) fn check(source: &Source) -> Vec<Finding> {

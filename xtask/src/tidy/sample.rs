@@ -69,8 +69,8 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
 }
 
 /// Returns each block of doc comments with the line that it documents and, for a member, the first
-/// line of the surrounding type, trait or `impl` block. The file's header is above it, because it
-/// explains the words of the file.
+/// line of the surrounding type, trait or `impl` block. Begins each text with the file's header,
+/// because the header explains the words of the file.
 fn doc_comments(source: &Source) -> Vec<Text> {
     let lines = || source.lines().map(|(_, line)| line);
     let header: Vec<&str> =

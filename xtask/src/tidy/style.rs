@@ -59,7 +59,8 @@ fn long_test_names(source: &Source) -> Vec<Finding> {
     long.map(|(number, _)| Finding::new(&source.path, number, remedy.clone())).collect()
 }
 
-/// Finds tests that sleep in real time: they are slow, and they fail on slow machines.
+/// Finds tests that sleep in real time, in files that never pause the clock. Such tests are slow, and
+/// they fail on slow machines.
 fn sleeping_tests(source: &Source) -> Vec<Finding> {
     let paused = ["start_paused", "time::pause("].iter().any(|text| source.text.contains(text));
     if paused {
@@ -77,7 +78,8 @@ fn sleeping_tests(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Callers need a section on cancel safety, because `select!` drops futures before they complete.
+/// Finds public async functions whose documentation has no section on cancel safety. Callers need
+/// the section, because `select!` drops futures before they complete.
 fn undocumented_cancel_safety(source: &Source) -> Vec<Finding> {
     if !source.is_library() {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! Coalescing for several slow handlers, and the events that each of them takes.
 
 use super::*;
-use crate::processor::batch::Batch;
+use crate::processor::batch::HandlerBatch;
 use crate::{Cached, Event, EventBatch, ObjectKey};
 
 fn object(name: &str, value: u64) -> Cached<u64> {
@@ -9,7 +9,7 @@ fn object(name: &str, value: u64) -> Cached<u64> {
 }
 
 fn batch(events: Vec<Event<u64>>) -> SharedBatch<u64> {
-    Batch::shared(EventBatch { events, completes_initial_list: false })
+    HandlerBatch::shared(EventBatch { events, completes_initial_list: false })
 }
 
 fn update(name: &str, value: u64) -> Event<u64> {

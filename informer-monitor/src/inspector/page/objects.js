@@ -41,7 +41,7 @@ export class Objects {
     this.element.hidden = false;
     this.input.hidden = this.panes.hidden = !informer.shown;
     if (!informer.shown) {
-      text(this.hint, "The program does not show the objects of this informer. Add it with Inspector::objects.");
+      text(this.hint, "The program does not show the objects of this informer. Add the informer with Inspector::objects.");
       return;
     }
     const isFirst = this.watermark === undefined;

@@ -26,8 +26,8 @@ pub(super) use messages::direct;
 pub(super) struct Direct {
     /// The name of the kind's protobuf message in [`kube_messages`].
     pub(super) message: &'static str,
-    /// Decodes a message without its pruned fields. If the result is `None`, the caller must decode
-    /// the message with a tape.
+    /// Decodes the bytes of a message. If the result is `None`, the caller must decode the message
+    /// with a tape.
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 
@@ -146,7 +146,7 @@ fn map<V: Value>(
 }
 
 /// Skips a field that the generated decoder does not read, such as a field of only some versions of
-/// Kubernetes. Returns `None` if this would lose content.
+/// Kubernetes. Returns `None` if the field is neither zero nor empty.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
 }

@@ -31,7 +31,8 @@ impl<K> ListDecoder<K> {
         Ok(items)
     }
 
-    /// Reads the next token, value or item of the body. Returns `false` if more bytes are needed.
+    /// Reads the next bracket, comma, field name, value or item of the body. Returns `false` if
+    /// more bytes are needed.
     fn advance(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
         let rest = &body.text[self.read..];
         self.state = match (self.state, rest.as_bytes()[0]) {

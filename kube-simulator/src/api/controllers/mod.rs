@@ -1,8 +1,8 @@
-//! The consequences of a write, which controllers and the API server cause in a real cluster.
+//! The consequences of a write. In a real cluster, controllers and the API server cause them.
 //!
-//! They take effect before the response to the write, so that tests need not wait. They depend only
-//! on the stored objects, so they can be repeated and can happen in any order. No lock is held
-//! between two consequences.
+//! The consequences take effect before the response to the write, so that tests need not wait. They
+//! depend only on the stored objects, so they can be repeated and can happen in any order. No lock
+//! is held between two consequences.
 
 mod definitions;
 mod garbage;

@@ -76,7 +76,7 @@ impl ContinueToken {
 }
 
 /// Returns a storage key without the prefix that all keys of the list have, which is empty or the
-/// namespace. Keys of lists from the watch cache begin with a slash.
+/// namespace. If `cached` is true, the returned key begins with a slash.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

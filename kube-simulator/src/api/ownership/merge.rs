@@ -60,7 +60,8 @@ fn merge_value(schema: Option<&Value>, there: &mut Value, applied: &Value) {
     }
 }
 
-/// Removes leaves, which are given as `FieldsV1`. Maps and lists that become empty are removed too.
+/// Removes the fields and list elements in `leaves`, which has the format `FieldsV1`. Maps and
+/// lists that become empty are removed too.
 pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
     for (step, inner) in leaves {
         let (Some(field), Value::Object(inner)) = (step.strip_prefix("f:"), inner) else {

@@ -50,8 +50,8 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut Vec<String
     }
 }
 
-/// Returns whether an object can have only declared fields. An object without declared fields can
-/// have any fields.
+/// Returns whether a schema allows only declared fields. A schema without declared fields allows
+/// all fields.
 fn declares_fields(schema: &Value) -> bool {
     let declared = schema["properties"].as_object();
     declared.is_some_and(|fields| !fields.is_empty()) && schema.get("additionalProperties").is_none()

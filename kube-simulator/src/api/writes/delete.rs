@@ -216,8 +216,8 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that cannot be removed yet. A namespace is first
-/// marked as being deleted, and removed later.
+/// Returns whether the object is a namespace that cannot be removed yet: it is not marked as being
+/// deleted, or a controller or a finalizer of its spec still has to empty it.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;
@@ -287,8 +287,8 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds. The period is 0 except for a scheduled pod that has not
-/// finished, if `SimulatorBuilder::graceful_pod_deletion` is set.
+/// Returns the grace period in seconds. The period is 0 unless the object is a scheduled pod that
+/// has not finished, and `SimulatorBuilder::graceful_pod_deletion` is set.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

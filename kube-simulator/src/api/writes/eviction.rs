@@ -20,7 +20,7 @@ use crate::storage::Object;
 /// The field manager of writes to the status of a budget.
 const API_SERVER: &str = "kube-apiserver";
 
-/// Maximum number of evictions in `status.disruptedPods` of a budget.
+/// Evictions are refused if a budget has more pods than this in `status.disruptedPods`.
 const MAX_NOTED: usize = 2_000;
 
 /// Deletes a pod. If the pod is active, first subtracts one disruption from its disruption budget,

@@ -12,8 +12,8 @@ use crate::api::status::{self, Refusal};
 /// describes.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// Maximum nesting of `metadata.managedFields`, in levels. Only clients send deeper
-/// `managedFields`; the server computes none.
+/// Maximum nesting of `metadata.managedFields`, in levels. Only clients can exceed this limit: the
+/// `managedFields` that the server computes are never that deep.
 const MAX_MANAGED_DEPTH: usize = 120;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.

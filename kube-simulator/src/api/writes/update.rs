@@ -74,8 +74,8 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, WriteSource::Client)
 }
 
-/// Replaces an object with `body` as given. A stale `resourceVersion` or another UID is still an
-/// error.
+/// Replaces an object with `body`, without the rules for writes of clients. A stale
+/// `resourceVersion` or another UID is still an error.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;

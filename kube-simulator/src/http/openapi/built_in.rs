@@ -57,7 +57,8 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// Returns the schema name of a protobuf message, as in a real server's documents.
+/// Returns the schema name of a protobuf message. In the groups of definitions and of API services,
+/// a real server has another prefix.
 fn component(message: &str) -> String {
     match message.strip_prefix("meta.") {
         Some(meta) => format!("io.k8s.apimachinery.pkg.apis.meta.{meta}"),

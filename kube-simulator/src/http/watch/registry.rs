@@ -118,7 +118,7 @@ impl WatchRegistry {
 
     /// Ends all streams for a shutdown, in the order of their opening. The first ends after
     /// `after`, and each following one `apart` later. Streams that are opened during the shutdown
-    /// end too.
+    /// end together with the last of these, or at once.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;

@@ -19,7 +19,7 @@ use crate::http::request::RecordedRequest;
 use crate::kinds::ResourceKind;
 use crate::storage::{Revision, SlowWatchLimit, Table};
 
-/// The interval at which older servers check for due bookmarks.
+/// The interval at which servers with [`StreamingLists::ServedLate`] check for due bookmarks.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The behavior of a server for streaming lists (`sendInitialEvents`).

@@ -11,7 +11,7 @@ use crate::simulator::Error;
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// After a delay, the churn makes up for the missed changes of at most this time, or for one change.
+/// After a delay, the churn makes up for the missed changes of at most this time.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.

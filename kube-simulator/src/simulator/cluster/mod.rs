@@ -21,7 +21,7 @@ use names::Names;
 use node::Node;
 use workload::Workload;
 
-/// 2026-06-01, 08:00 UTC, in seconds since the epoch.
+/// The start of the cluster's clock: 2026-06-01, 08:00 UTC, in seconds since the epoch.
 const FIRST_SECOND: i64 = 1_780_300_800;
 
 /// The approximate number of pods per workload.

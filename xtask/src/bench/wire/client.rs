@@ -11,7 +11,8 @@ use anyhow::{Context, bail};
 use crate::process;
 use crate::signals::Signals;
 
-/// The maximum time for one step of a client. The slowest client takes minutes to receive a million objects.
+/// The maximum wait for the next line of a client. The slowest client takes minutes to receive a
+/// million objects.
 const DEADLINE: Duration = Duration::from_secs(900);
 
 /// Interval of checks for an interrupt, such as Ctrl-C, during a wait for a client.

@@ -76,7 +76,7 @@ struct Bench<'a> {
     signals: &'a Signals,
 }
 
-/// A recording, and the positions of identifiers in its objects.
+/// A recording, and the positions of identifiers, such as UIDs, in its objects.
 struct Replayed {
     recording: Arc<Recording>,
     places: Arc<Places>,

@@ -21,8 +21,8 @@ pub(crate) struct Places(Vec<Vec<Place>>);
 /// The position of an identifier in the frame of an object.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
-    /// The index in the result of [`identifiers`]. All places of an object with the same index have
-    /// the same text, also in a clone.
+    /// The index in the result of [`identifiers`]. Within an object or a clone, all places with the
+    /// same index have the same text.
     identifier: usize,
     bytes: Range<usize>,
 }
@@ -140,8 +140,8 @@ impl Objects {
     }
 }
 
-/// Replaces an identifier by a pseudorandom one of the same form. The result depends only on the
-/// arguments.
+/// Replaces the characters of an identifier pseudorandomly: digits by digits, letters by letters.
+/// The result depends only on the arguments.
 fn change(text: &mut [u8], clone: usize, identifier: usize) {
     // Digits stay digits, and the letters `a` to `f` stay in this range, so that a hexadecimal
     // number stays hexadecimal.

@@ -79,7 +79,10 @@ impl Recording {
             events: Frames::read(&file("events"), encoding)?,
         };
         if recording.initial.len() < 2 || recording.events.len() == 0 {
-            bail!("{} is empty; repeat with `--record`", folder.display());
+            bail!(
+                "the recording in {} has no objects or no events; replace it with `--record`",
+                folder.display()
+            );
         }
         Ok(recording)
     }

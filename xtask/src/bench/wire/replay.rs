@@ -21,7 +21,7 @@ const BLOCK: usize = 64 * 1024;
 
 const PODS: &str = "/api/v1/pods";
 
-/// Recorded events to send in the client's watch, by index.
+/// Recorded events to send in the client's watch: their indexes and their rate.
 #[derive(Debug)]
 struct Batch {
     events: Range<usize>,
@@ -155,8 +155,8 @@ impl Replay {
         watch.write()
     }
 
-    /// Sends each event when it is due, and returns the times. For a late event, this is the time
-    /// at which it was due, so that the latency includes the delay.
+    /// Sends each event when it is due. Returns when each event was sent or, for a late event, when
+    /// it was due, so that the latency includes the delay.
     fn send_at_rate(
         &self,
         watch: &mut Watch<'_>,

@@ -134,8 +134,8 @@ fn of_others(kind: &str, column: &str, object: &Value) -> Option<Value> {
     })
 }
 
-/// Returns the used and the allowed amounts of the resources whose names begin with `limits.`, or
-/// of all other resources.
+/// Returns the used and the allowed amounts of the resources whose names begin with `limits.`. If
+/// `of_limits` is false, returns the amounts of all other resources.
 fn quota(status: &Value, of_limits: bool) -> String {
     let amounts = status["hard"].as_object().into_iter().flatten();
     let amounts = amounts.filter(|(name, _)| name.starts_with("limits.") == of_limits);
