@@ -13,7 +13,7 @@ const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// The number of objects at which the list is next checked for repeated objects.
+    /// The number of objects at which the next regular check for repeated objects occurs.
     check_at: usize,
     /// The objects that a streaming list sent after its first change; `None` if deleted. They
     /// replace those in `objects`.
