@@ -123,7 +123,7 @@ async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, Str
     }
 }
 
-/// Describes the pods of the first node by name.
+/// Describes the pods of the node whose name is first in the alphabet.
 fn pods_of_one_node(by_node: &Index<Pod, String>) -> String {
     let Some(node) = by_node.values().into_iter().min() else {
         return "no pod has a node".to_owned();

@@ -15,8 +15,8 @@ use crate::pipe;
 /// The version of kopium that generates the types.
 pub const VERSION: &str = "0.24.1";
 
-/// The generated types do not derive `JsonSchema`, because users already have the schema, in the
-/// file with the definition.
+/// The fixed arguments of kopium. The generated types do not derive `JsonSchema`, because users
+/// already have the schema, in the file with the definition.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",

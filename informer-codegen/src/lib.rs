@@ -88,8 +88,8 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If a file in the folder is missing, different or no longer generated, and the errors of
-    /// [`write`](Self::write).
+    /// If a file in the folder is missing, different or no longer generated, or if
+    /// [`write`](Self::write) would fail before it writes a file.
     pub fn check(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), true).map_err(Error)
     }

@@ -125,7 +125,7 @@ impl<K> Deleted<K> {
         Self { inner: parts, _type: PhantomData }
     }
 
-    /// Changes the type of the object, as [`Cached::cast`] does.
+    /// Changes the type of the last known and the previous object, to or from [`AnyObject`].
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T: 'static>(self) -> Deleted<T>
@@ -148,7 +148,8 @@ impl<K> Deleted<K> {
         self.inner.last_known.iter().chain(&self.inner.previous).any(test)
     }
 
-    /// Changes only the static type of the object, as [`Cached::cast_ref`] does.
+    /// Changes only the static type of the last known and the previous object, without a check; see
+    /// [`Cached::cast_ref`].
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Deleted<T> {

@@ -37,7 +37,7 @@ pub enum Storage {
     /// If the informer has a transform, or if the source cannot return encoded objects, objects are
     /// decoded when they arrive, and are then encoded as JSON.
     Encoded,
-    /// The same as [`Encoded`](Self::Encoded), and compressed. An object is stored as its
+    /// As the bytes of [`Encoded`](Self::Encoded), compressed. An object is stored as its
     /// differences from another object, usually one with the same owner, such as another pod of its
     /// `ReplicaSet`. A pod then takes 1 to 2 KB instead of about 4 KB. Adding and reading an object
     /// take some microseconds more.
@@ -73,7 +73,7 @@ pub struct Codec {
 #[derive(Default)]
 struct Recent {
     objects: Vec<Arc<OwnedObject<AnyObject>>>,
-    /// The index of the oldest object, once there are [`RECENT`] objects.
+    /// The index of the oldest object.
     oldest: usize,
 }
 
@@ -143,7 +143,7 @@ impl Encoded {
         self.codec.decode.metadata(&self.bytes.plain())
     }
 
-    /// Decodes the object. Unlike `decoded`, does not share the result.
+    /// Decodes the object for this caller only: no other reader shares the result.
     pub(crate) fn decode(&self) -> OwnedObject<AnyObject> {
         self.codec.decode.object(&self.bytes.plain())
     }

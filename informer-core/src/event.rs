@@ -49,7 +49,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Changes the type of the objects, as [`Cached::cast`] does.
+    /// Changes the type of the objects, to or from [`AnyObject`].
     pub(crate) fn cast<T: 'static>(self) -> Event<T>
     where
         K: 'static,
@@ -84,7 +84,8 @@ impl Event<AnyObject> {
     }
 
     /// Returns whether this event has a [closed](Cached::is_closed) handle to an object state that
-    /// no earlier event of the store has contained. In a deletion, every closed handle counts.
+    /// no earlier event of the store has contained. Always `true` for a deletion with a closed
+    /// handle.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

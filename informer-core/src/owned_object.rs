@@ -72,7 +72,8 @@ impl<K> OwnedObject<K> {
         })
     }
 
-    /// The same as [`downcast_ref`](Self::downcast_ref), but mutable.
+    /// Returns mutable access to the object if it has type `T`; the type parameter `K` does not
+    /// matter. An encoded object is first replaced by its decoded form.
     #[doc(hidden)]
     #[must_use]
     pub fn downcast_mut<T: 'static>(&mut self) -> Option<&mut T> {

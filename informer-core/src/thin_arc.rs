@@ -124,7 +124,7 @@ impl ThinArc {
 }
 
 /// # Safety
-/// The same conditions as for [`ObjectType::free`].
+/// `start` is the start of an `Allocation<O>` to which no other pointer is left.
 unsafe fn free<O>(start: NonNull<Start>) {
     // SAFETY: the caller guarantees that `new` created this allocation, from a `Box` with this type, and
     // that no other pointer to it is left.

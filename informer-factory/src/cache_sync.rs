@@ -19,7 +19,7 @@ pub trait CacheSync: Send + Sync {
     fn synced(&self) -> Completion;
 
     /// Returns a [`Completion`] that is set when the initial list of one namespace has been
-    /// processed. Default: the same as [`synced`](Self::synced).
+    /// processed. Default: the completion of the whole initial list ([`synced`](Self::synced)).
     fn synced_in(&self, namespace: &str) -> Completion {
         _ = namespace;
         self.synced()

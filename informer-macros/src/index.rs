@@ -42,7 +42,7 @@ pub(crate) struct Segment {
     pub(crate) key: Option<String>,
 }
 
-/// Adds invalid attributes to `mistakes`, and returns the valid ones.
+/// Adds an error to `mistakes` for each invalid attribute, and returns the valid ones.
 pub(crate) fn indexes(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
     let mut indexes: Vec<Index> = Vec::new();
     for attribute in attributes {

@@ -98,7 +98,7 @@ pub(crate) fn capitalized(name: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-/// Returns `None` for invalid text and for keywords.
+/// Returns the text as an identifier; `None` for invalid text and for keywords.
 pub(crate) fn ident(text: &str, span: Span) -> Option<Ident> {
     let mut ident: Ident = syn::parse_str(text).ok()?;
     ident.set_span(span);

@@ -57,8 +57,8 @@ impl Place {
     }
 }
 
-/// Fails if the built-in group lacks the version, or has an accessor with the same name, which
-/// would hide the new accessor.
+/// Fails if the built-in group lacks the version. Also fails if the version already has an accessor
+/// with the name `accessor`, which would hide the new one.
 fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);

@@ -5,7 +5,7 @@ use syn::{LitStr, Result};
 
 use crate::mistake::{Mistakes, mistake};
 
-/// Adds invalid paths to `mistakes`, and returns the valid ones.
+/// Adds an error to `mistakes` for each invalid path, and returns the valid ones.
 pub(crate) fn paths(texts: &[LitStr], mistakes: &mut Mistakes) -> Vec<String> {
     texts.iter().filter_map(|text| mistakes.take(path(text))).collect()
 }

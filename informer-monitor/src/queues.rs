@@ -101,8 +101,8 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Returns the number of queued keys: the depth in `gauges`. Without `gauges`, it is the number
-    /// of added keys minus the number of taken keys; 0 if `is_followed` is set.
+    /// Returns the number of queued keys. Without `gauges`, returns 0 if `is_followed` is set, and
+    /// otherwise the number of added keys minus the number of taken keys.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.takes) };
         gauges.map_or(reported, |gauges| gauges.depth)

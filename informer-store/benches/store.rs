@@ -1,5 +1,5 @@
-//! Measures the store with 100,000 pods, an index by namespace and an index by node, in the same
-//! cases as the Go benchmarks of client-go's `ThreadSafeStore`. Run with `cargo bench -p
+//! Measures the store with 100,000 pods, an index by namespace and an index by node. The Go
+//! benchmarks of client-go's `ThreadSafeStore` measure the same cases. Run with `cargo bench -p
 //! informer-store`.
 
 use std::hint::black_box;
@@ -157,7 +157,7 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
     group.finish();
 }
 
-/// The longest durations of a reader's gets.
+/// The duration of a reader's longest get, with and without waits for a CPU core.
 #[derive(Default, Clone, Copy)]
 struct Waits {
     /// The duration of the longest get, without waits for a CPU core.
@@ -173,7 +173,7 @@ fn waited_for_a_core() -> Duration {
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// Reads one object repeatedly while `meanwhile` runs, and returns the longest durations.
+/// Reads one object repeatedly while `meanwhile` runs, and returns the duration of the longest get.
 fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits {
     let key = filled.indexer.keys()[0].clone();
     let stop = Arc::new(AtomicBool::new(false));

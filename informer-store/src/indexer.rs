@@ -43,7 +43,7 @@ impl<K: 'static> Indexer<K> {
         Self { shared, _type: PhantomData }
     }
 
-    /// Returns this handle with another static type of objects, as [`Cached::cast_ref`] does.
+    /// Changes only the static type of the objects, without a check.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T: 'static>(&self) -> &Indexer<T> {
@@ -59,7 +59,7 @@ impl<K: 'static> Indexer<K> {
         self.shared.state.read().get(key).map(|(_, object)| object.clone().cast())
     }
 
-    /// Returns the same as [`get`](Self::get) for a key in the form `namespace/name` or `name`.
+    /// Returns the object with the key `namespace/name` or `name`; `None` if the store lacks it.
     #[must_use]
     #[doc(alias = "GetByKey")]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
@@ -147,7 +147,7 @@ impl<K: 'static> Indexer<K> {
     /// Returns the sorted keys of the objects that [`by_index`](Self::by_index) returns.
     ///
     /// # Errors
-    /// The same errors as [`by_index`](Self::by_index).
+    /// If no index has this name, or if its values are neither `String`s nor namespaces.
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
         Ok(self.by_index(name, value)?.sorted_keys())
@@ -156,7 +156,7 @@ impl<K: 'static> Indexer<K> {
     /// Returns all values of an index of `String`s, or of [`NAMESPACE_INDEX`], in any order.
     ///
     /// # Errors
-    /// The same errors as [`by_index`](Self::by_index).
+    /// If no index has this name, or if its values are neither `String`s nor namespaces.
     #[doc(alias = "ListIndexFuncValues")]
     pub fn index_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
         if name == NAMESPACE_INDEX {
@@ -260,7 +260,9 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         install(&self.shared, Definition::of_object(name.to_owned(), function))
     }
 
-    /// Adds an index whose function can fail; otherwise the same as [`add_index`](Self::add_index).
+    /// Adds an index. Unlike for [`add_index`](Self::add_index), `values` can return an error. If
+    /// `values` fails for an object, the index does not contain the object, and
+    /// [`index_failures`](Self::index_failures) returns the failure.
     ///
     /// # Errors
     /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
@@ -281,11 +283,9 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         self.install(name, function)
     }
 
-    /// Returns the handle of the index `name`. If the index does not exist, adds it like
-    /// [`try_add_index`](Self::try_add_index). If another thread is adding the index, waits until
-    /// the index is complete.
-    ///
-    /// If the index exists, `values` is not used.
+    /// Returns the handle of the index `name`. If the index does not exist, adds it with the index
+    /// function `values`, which can return an error. If another thread is adding the index, waits
+    /// until the index is complete.
     ///
     /// # Errors
     /// [`IndexError::WrongType`] if an index with this name and another type of values exists;

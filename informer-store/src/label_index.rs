@@ -4,6 +4,9 @@
 //! client-go has no label index; its listers read the labels of every object
 //! (tools/cache/listers.go). The index values are pairs of label key and label value. An object has
 //! one value per label key, so the results for several values of one key never overlap.
+//!
+//! A slot is the number of an object in the store. A [`Posting`] is the set of the slots of all
+//! objects that have an index value.
 
 use informer_core::{AnyObject, Cached};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -80,7 +83,7 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 pub(crate) struct LabelCandidates {
     entries: Entries<Cached<AnyObject>>,
     /// One set of objects for each equality or `in` requirement, and one for the namespace if a
-    /// namespace is requested. Each set is the union of its postings, which do not overlap.
+    /// namespace is requested. Each set consists of postings, which do not overlap.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,

@@ -24,8 +24,10 @@ pub struct Objects<K> {
     own: OnceLock<Vec<Cached<K>>>,
 }
 
+/// The slots of the objects in [`Objects::entries`].
 enum Slots {
     All,
+    /// The slots of the objects that have an index value.
     Of(Posting),
 }
 
@@ -127,10 +129,10 @@ impl<K: 'static> IntoIterator for Objects<K> {
 /// An iterator over the objects of a query result ([`Objects`]), by value.
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// For [`Slots::Of`]: the index of the current chunk of the [`Posting`].
+    /// The index of the current chunk, if the slots are in a [`Posting`] ([`Slots::Of`]).
     chunk: usize,
-    /// For [`Slots::Of`]: the position of the next slot in the chunk. For [`Slots::All`]: the next
-    /// slot to try.
+    /// The position of the next slot in the chunk. Without a posting ([`Slots::All`]), the next
+    /// slot itself.
     position: usize,
 }
 

@@ -74,7 +74,7 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
     }
 
     /// Calls `visit` for each slot that can differ between two vectors, with the slot's index and
-    /// its value in `self` and in `other`. A value is `None` if the vector is too short.
+    /// its value in `self` and in `other`. The value of a vector without this slot is `None`.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,

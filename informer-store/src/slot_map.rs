@@ -35,7 +35,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the same as [`SlotMap::find`].
+    /// Returns the entry with this hash that satisfies `is_it`, and its slot.
     pub(crate) fn find<'a, E: Clone>(
         &mut self,
         map: &'a SlotMap<E>,

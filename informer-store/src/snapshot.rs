@@ -36,7 +36,8 @@ impl<K: 'static> Snapshot<K> {
         self.state.get(key).map(|(_, object)| object.cast_ref())
     }
 
-    /// Returns the same as [`get`](Self::get) for a key in the form `namespace/name` or `name`.
+    /// Returns the object with the key `namespace/name` or `name`; `None` if the snapshot does not
+    /// have it.
     #[must_use]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
         self.state.get_by_text(key).map(|object| object.clone().cast())

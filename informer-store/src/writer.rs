@@ -61,7 +61,8 @@ pub struct StoreWriter<K> {
 /// The part of the writer that does not depend on the type of the objects.
 struct Writer {
     shared: Arc<Shared>,
-    /// The definitions are up to date if `generation` equals [`WriterNotes::generation`].
+    /// A copy of [`WriterNotes::definitions`]. It is outdated if `generation` differs from
+    /// [`WriterNotes::generation`].
     definitions: Vec<Arc<dyn AnyIndex>>,
     generation: u64,
 }
@@ -153,8 +154,9 @@ impl<K: 'static> StoreWriter<K> {
 
     /// Adds or replaces an object. The [watermark](Indexer::watermark), the resource version that
     /// the store has reached, stays the same, because the store can lack earlier changes of other
-    /// objects. Returns the same as [`transaction`](Self::transaction), which is faster for many
-    /// objects.
+    /// objects. For many objects, [`transaction`](Self::transaction) is faster.
+    ///
+    /// Returns failures of index functions; [`transaction`](Self::transaction) describes which.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -175,7 +177,9 @@ impl<K: 'static> StoreWriter<K> {
     /// [watermark](Indexer::watermark) to `resource_version`, in one step.
     ///
     /// If the store already contains the same version of an object, the store keeps its copy of the
-    /// object. Returns the same as [`transaction`](Self::transaction).
+    /// object.
+    ///
+    /// Returns failures of index functions; [`transaction`](Self::transaction) describes which.
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,
@@ -185,8 +189,8 @@ impl<K: 'static> StoreWriter<K> {
         self.replace_except(objects, resource_version, |_| false)
     }
 
-    /// Does the same as [`replace`](Self::replace), but keeps objects whose key satisfies
-    /// `is_kept`.
+    /// Adds or replaces `objects`, removes all other objects except those whose key satisfies
+    /// `is_kept`, and sets the watermark to `resource_version`, in one step.
     pub(crate) fn replace_except(
         &mut self,
         objects: Vec<Cached<K>>,

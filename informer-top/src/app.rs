@@ -127,8 +127,8 @@ impl App {
         self.read_at.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Returns the rows that match the filter, in the selected order. The filter works as on the
-    /// inspector's page.
+    /// Returns the rows that match the filter, in the selected order. A row matches if each word
+    /// of the filter is in its name, object type, health or state.
     pub(crate) fn visible(&self) -> Vec<&Row> {
         let filter = self.filter.to_lowercase();
         let is_match = |row: &&Row| {

@@ -32,7 +32,7 @@ fn plain(texts: &[String], columns: usize) -> Vec<Line<'static>> {
     texts.iter().flat_map(|text| wrap(text, columns)).map(Line::raw).collect()
 }
 
-/// Returns a bold title and the lines of a section, or nothing if there are no lines.
+/// Returns a line with `title` in bold, followed by `lines`; nothing if `lines` is empty.
 fn section(title: &'static str, lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
     let title = (!lines.is_empty()).then(|| Line::styled(title, Modifier::BOLD));
     title.into_iter().chain(lines).collect()

@@ -107,7 +107,8 @@ fn shortened(mut lines: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>>
     lines
 }
 
-/// Returns the first lines of the screen: the state of the connection, and totals of all informers.
+/// Returns the first lines of the screen: the state of the connection, the health of the informers,
+/// and sums over all informers, such as the number of objects.
 pub(crate) fn header(app: &App, columns: usize) -> Vec<String> {
     let age = match app.age().as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

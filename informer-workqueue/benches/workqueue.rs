@@ -50,9 +50,7 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     });
 }
 
-/// Returns a function that returns the keys in turn, beginning with index `from`. If the queue
-/// first contains the keys before `from`, and one key is taken after each add, the function returns
-/// no queued key.
+/// Returns a function that returns the keys in turn, beginning with index `from`.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {

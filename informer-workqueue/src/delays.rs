@@ -27,7 +27,8 @@ impl Delays {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Adds a slot. Returns the number for [`remove`](Self::remove).
+    /// Adds a slot whose delay ends at `at`. Returns the number with which [`remove`](Self::remove)
+    /// removes the slot.
     pub(crate) fn insert(&mut self, at: Instant, id: u32) -> u64 {
         self.number += 1;
         self.by_time.insert((at, self.number), id);

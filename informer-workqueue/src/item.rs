@@ -45,8 +45,8 @@ impl<T> Item<T> {
         self.shared.done(self.id, &self.key, None);
     }
 
-    /// Ends the item like [`done`](Self::done), and adds its key again after a delay. Use this for
-    /// periodic checks and known deadlines.
+    /// Ends the item as processed, resets the failures of its key, and adds the key again after a
+    /// delay. Use this for periodic checks and known deadlines.
     #[doc(alias = "RequeueAfter")]
     pub fn done_after(mut self, delay: Duration) {
         self.is_ended = true;

@@ -61,7 +61,7 @@ impl Lanes {
         self.len -= 1;
     }
 
-    /// Returns the slot that [`pop`](Self::pop) would remove.
+    /// Returns the slot of the next key without removing it.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         self.lanes[self.next_level()?].next()

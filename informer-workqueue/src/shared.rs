@@ -72,8 +72,9 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Adds the keys whose delay is over, and then does the same as [`change`](Self::change). The
-    /// time is `None` if the queue records no times.
+    /// Adds the keys whose delay is over, calls `change`, and then wakes waiters and reports
+    /// metrics. `change` receives the locked state and the current time; `None` if the queue
+    /// records no times.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {

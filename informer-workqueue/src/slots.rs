@@ -31,7 +31,8 @@ pub(crate) enum Place {
     /// freed.
     Idle,
     Queued,
-    /// A worker has the item. `again` is the new priority if the key was added meanwhile.
+    /// A worker has the item. `again` is the new priority if the key was added meanwhile, and
+    /// otherwise `None`.
     Running {
         again: Option<Priority>,
     },
@@ -47,7 +48,7 @@ pub(crate) struct Delay {
 
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
-    /// `None` in a free slot.
+    /// The key; `None` in a free slot.
     key: Option<T>,
     hash: u64,
     pub(crate) group: u64,
@@ -60,7 +61,8 @@ pub(crate) struct Slot<T> {
     /// The time since which the key waits for a worker. `None` if it does not wait, or if times are
     /// not recorded.
     pub(crate) pending_since: Option<Instant>,
-    /// `None` if no worker has the key, or if times are not recorded.
+    /// The time at which a worker took the key. `None` if no worker has the key, or if times are
+    /// not recorded.
     pub(crate) running_since: Option<Instant>,
 }
 

@@ -346,7 +346,8 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`. Returns the same as [`add`](Self::add).
+    /// Delays a key until `at`. Returns the passed key if an equal key has a slot, or if the queue
+    /// is shut down. The returned key must be dropped while the lock is not held.
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);

@@ -85,8 +85,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add(key, Priority::Normal);
     }
 
-    /// Adds a key with a priority; otherwise the same as [`add`](Self::add). If the key is queued
-    /// with a lower priority, it moves to the end of the keys with the higher priority.
+    /// Adds a key with a priority, unless it is queued already with at least this priority. If the
+    /// key is queued with a lower priority, it moves to the end of the keys with `priority`. If a
+    /// worker has the key, the key is queued when the worker ends its item.
     pub fn add_with_priority(&self, key: T, priority: Priority) {
         self.shared.add(key, priority);
     }
@@ -114,8 +115,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_after(key, delay, Priority::Normal);
     }
 
-    /// Adds a key with a priority after a delay; otherwise the same as
-    /// [`add_after`](Self::add_after).
+    /// Adds a key with a priority after a delay, or at once if the delay is zero. If the key is
+    /// delayed already, the delay that ends earlier and the higher priority count.
     pub fn add_after_with_priority(&self, key: T, delay: Duration, priority: Priority) {
         self.shared.add_after(key, delay, priority);
     }

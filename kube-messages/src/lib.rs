@@ -44,7 +44,8 @@ pub use write::{put_bytes, put_double, put_nested, put_number};
 /// The name in `messages.txt` of an inlined field; see [`Field::is_inlined`].
 const INLINED: &str = "-";
 
-/// A static, because the compiler can copy a constant into a program several times.
+/// The table of messages. It is a static, because the compiler can copy a constant into a program
+/// several times.
 static TEXT: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));

@@ -1,4 +1,4 @@
-//! Reads the wire format of protobuf: numbered fields, each with a number or bytes.
+//! Reads the wire format of protobuf: fields, each with a number and a content.
 
 use std::fmt;
 

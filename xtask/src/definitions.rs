@@ -139,7 +139,7 @@ fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<Path
     Ok(found)
 }
 
-/// Returns the folder of the downloaded module.
+/// Downloads a Go module, and returns the module's folder in Go's cache. Go runs in `folder`.
 fn download(module: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])

@@ -68,7 +68,8 @@ impl Args {
     }
 }
 
-/// Without a test filter, also runs the examples and two larger controllers.
+/// Runs the end-to-end tests. Without a test filter, also runs the examples and the tests of two
+/// large controllers.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Build first, so that build errors appear before the servers start.
     let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;

@@ -41,7 +41,7 @@ impl Cluster {
         .await
     }
 
-    /// Sets the status of each pod to the result of [`Recipe::status`].
+    /// Updates the status of each pod. `pass` counts these updates, from 0.
     pub(crate) async fn update(&self, pass: usize) -> anyhow::Result<()> {
         let params = PatchParams { field_manager: Some("kubelet".to_owned()), ..PatchParams::default() };
         self.each(async |recipe| {

@@ -124,7 +124,7 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
 }
 
 /// Returns one `impl` block for each distinct [`Gate`] of `items`, in the macros of this gate. The
-/// block with the gate `outer` needs none, because the surrounding code already has them.
+/// block with the gate `outer` gets no macros, because the surrounding code already has them.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

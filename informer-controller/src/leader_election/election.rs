@@ -197,7 +197,8 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Returns the first request of a release of the lease, if there is something to release.
+    /// Returns the first request of a release of the lease; `None` if this candidate has no claim,
+    /// and so cannot hold the lease.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {

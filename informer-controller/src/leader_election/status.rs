@@ -68,8 +68,8 @@ impl ElectionStatus {
     }
 
     /// Waits until the result of [`leader`](Self::leader), [`is_leading`](Self::is_leading) or
-    /// [`problem`](Self::problem) has changed since the last call. Returns `false` if nothing has
-    /// changed and the elector has been dropped.
+    /// [`problem`](Self::problem) has changed since the last call. Returns `true` after a change,
+    /// and `false` if nothing has changed and the elector has been dropped.
     ///
     /// Several changes between two calls count as one.
     ///

@@ -119,9 +119,9 @@ impl ControllerRunner<ObjectKey> {
 }
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
-    /// Returns a controller for keys of any type; otherwise the same as [`new`](Self::new).
-    /// `namespace_of` returns the namespace of the key's object and of that object's dependents, or
-    /// `None` for a key without a namespace. `namespace_of` must not block.
+    /// Returns a controller with one worker and this queue, for keys of any type. `namespace_of`
+    /// returns the namespace of the key's object and of that object's dependents, or `None` for a
+    /// key without a namespace. `namespace_of` must not block.
     ///
     /// ```
     /// use informer_controller::{ControllerRunner, Workqueue};

@@ -17,8 +17,8 @@ pub(super) struct ParkingLot<T> {
     pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// The keys that wait for the caches. While a key waits, workers can send it to `arrivals`
-    /// again. The value is the highest priority that was sent with the key.
+    /// The keys that wait for the caches. While a key waits, workers can send the key again. The
+    /// value is the highest priority that was sent with the key.
     pub(super) parked: HashMap<T, Priority>,
 }
 

@@ -42,9 +42,11 @@ struct MonitorState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RunnerStats {
-    /// The number of successful reconcile calls, including those that asked to be requeued.
+    /// The number of successful reconcile calls, including those that returned
+    /// [`RequeueAfter`](crate::Reconciled::RequeueAfter).
     pub succeeded: u64,
-    /// The number of successful reconcile calls that asked to be requeued.
+    /// The number of reconcile calls that returned
+    /// [`RequeueAfter`](crate::Reconciled::RequeueAfter).
     pub requeued: u64,
     /// The number of reconcile calls that returned an error.
     pub failed: u64,

@@ -22,7 +22,7 @@ pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
-    /// Sends keys that must wait for the caches to the `ParkingLot`.
+    /// Sends keys to the `ParkingLot`, which holds them until the caches are ready.
     pub(super) park: UnboundedSender<(T, Priority)>,
     pub(super) limit: Option<Duration>,
     pub(super) monitor: RunnerMonitor,

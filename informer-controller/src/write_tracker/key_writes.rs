@@ -113,7 +113,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// The content of the response does not matter; it can be an object or a `Status`. "Not found"
     /// means that the object was deleted; possibly the informer has not received the deletion yet.
     /// After any other rejection, nothing was deleted. After an error with an unknown outcome,
-    /// [`ready`](Self::ready) reads the object, as after [`track`](Self::track).
+    /// [`ready`](Self::ready) reads the object's metadata from the server. The key then waits until
+    /// the informer has that state.
     ///
     /// # Errors
     /// The errors of the request, unchanged.
@@ -205,7 +206,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 
     /// Waits until the caches have all writes for the key, including writes that are recorded
     /// during the wait. The wait for each write ends at its deadline at the latest. Returns `false`
-    /// if a deadline ended the wait for a write: a cache can still lack this write.
+    /// if a deadline ended the wait for a write, which a cache can still lack; `true` otherwise.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -242,8 +243,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Forgets all recorded writes for the key, so that the key no longer waits for them. Call this
-    /// if the key will not be reconciled any more, after its last request has ended: a request in
-    /// flight is recorded again when it ends, unless the server rejects it.
+    /// method when the key will not be reconciled any more and its last request has ended. A
+    /// request in flight is recorded again when it ends, unless the server rejects it.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);

@@ -84,7 +84,7 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// See [`WriteTracker::timed_out`].
+    /// The number that [`WriteTracker::timed_out`] returns.
     timed_out: AtomicU64,
 }
 
@@ -99,7 +99,7 @@ struct Keys<T> {
 /// can hold the last reference to a store, and the drop of its objects can run user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The minimum of [`Keys::sweep_at`].
+/// If fewer keys have writes, the tracker does not look for expired writes of other keys.
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
 /// The maximum deadline of a tracker: a year.

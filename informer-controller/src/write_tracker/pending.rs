@@ -88,7 +88,8 @@ pub(super) enum Condition {
     Outcome(Settlement),
 }
 
-/// Checks one object in a store. [`Condition`] says what the function checks.
+/// Returns whether a store lacks one object. In a [`Deletion`](Condition::Deletion), the function
+/// also returns `true` if the object has a deletion timestamp.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {

@@ -61,8 +61,8 @@ impl Settlement {
         })
     }
 
-    /// Reads the object from the server, and repeats the read until it succeeds. For the result,
-    /// see [`Read`].
+    /// Reads the object from the server, and repeats the read until it succeeds. Returns the
+    /// result of the [`Read`] function.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let (resource, key, mut wait) = (&self.resource, &self.object, MIN_WAIT);
         loop {

@@ -1,4 +1,5 @@
 //! [`Batch`]: the changes that the consumer has taken from the queue, with one [`Pending`] per key.
+//! To requeue an item is to put the item back into the queue.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -99,9 +100,9 @@ impl<K: 'static> Batch<K> {
     /// one exception: a change that removes the object ([`Delta::Deleted`] or [`Delta::Released`])
     /// is queued before the newer changes.
     ///
-    /// Until the item has been taken again, no batch has a [`watermark`](Self::watermark). Until it
-    /// has been processed, an item of the initial list keeps the queue from being synced. A second
-    /// call for the same item changes nothing.
+    /// Until the item has been taken again, no batch has a [`watermark`](Self::watermark). If the
+    /// item belongs to the initial list, the queue is not synced before the item has been
+    /// processed. A second call for the same item changes nothing.
     ///
     /// Requeue items before you read [`watermark`](Self::watermark) and
     /// [`completes_initial_list`](Self::completes_initial_list), because requeuing changes both.

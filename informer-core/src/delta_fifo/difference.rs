@@ -117,7 +117,8 @@ impl<K: 'static> Shared<K> {
         completed.unwrap_or_default()
     }
 
-    /// Implements [`DeltaFifo::resync`](super::DeltaFifo::resync).
+    /// Queues a [`Delta::Sync`] for each stored object that has no unprocessed change. Skips
+    /// namespaces whose initial list is still arriving.
     pub(super) fn resync(&self) {
         let Some(known) = self.known.as_deref() else { return };
         if self.state.lock().is_first_list_arriving() {

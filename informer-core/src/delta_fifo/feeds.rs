@@ -150,8 +150,8 @@ impl Feeds {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Records that the first namespaces have been [added](Self::add). The queue is not synced
-    /// before this call.
+    /// Records that all namespaces of the queue's initial list have been [added](Self::add). The
+    /// queue is not synced before this call.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }

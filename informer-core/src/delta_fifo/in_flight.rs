@@ -57,7 +57,8 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// `Batch::wait_for_more` waits while `State::arrivals` equals this number.
+    /// The number of deltas queued until the batch was taken; one less if the batch left changes in
+    /// the queue. `Batch::wait_for_more` waits while the queue's current number equals this number.
     pub(super) arrivals: u64,
 }
 

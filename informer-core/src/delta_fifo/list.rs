@@ -182,8 +182,9 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Records that all changes of a complete list have been queued. If the list belongs to the
-    /// initial list of the queue, its queued items must be processed before the queue is synced.
+    /// Records that all changes of a complete list have been queued. If this list belongs to the
+    /// initial list of the queue, the queue is synced only after the queued items of this list have
+    /// been processed.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));

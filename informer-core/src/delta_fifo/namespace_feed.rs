@@ -148,8 +148,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         drop(foreign);
     }
 
-    /// Drops the objects of other namespaces, and handles the rest as
-    /// [`DeltaFifo::list_part`](ReflectorStore::list_part) does.
+    /// Returns the objects, without those of other namespaces. For an unchanged object, returns the
+    /// handle that the queue or the [consumer's store](DeltaFifo::with_known_objects) already has.
+    /// If the queue has access to this store, also queues new and changed objects of the
+    /// namespace's initial list at once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let foreign = self.remove_foreign(&mut objects, Cached::key);
         let mut unused = Vec::new();
@@ -160,8 +162,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         objects
     }
 
-    /// Does the same as [`DeltaFifo::replace`](ReflectorStore::replace), for the objects of this
-    /// namespace. Objects of other namespaces do not change.
+    /// Queues a [`Delta::Replaced`] for each new or changed object of the namespace. If the list is
+    /// [complete](Replacement::complete), then queues a deletion for each object of the namespace
+    /// that the list lacks and that is queued, in flight or in the store.
     fn replace(&self, mut replacement: Replacement<K>) {
         let foreign = self.remove_foreign(&mut replacement.objects, Cached::key);
         let listed = Listed::new(replacement, Some(self.scope.clone()));

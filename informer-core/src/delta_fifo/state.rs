@@ -1,5 +1,6 @@
 //! The content of the queue: pending deltas per key, in the order in which keys were first queued.
-//! This code takes no lock and never waits.
+//! This code takes no lock and never waits. To requeue an item is to put the item of a batch back
+//! into the queue, with its deltas.
 //!
 //! It upholds invariant I2: a key is in `index` if and only if it has an entry in `items`, and an
 //! entry has at least one delta.
@@ -333,9 +334,9 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight, as [`Batch::requeue`](super::Batch::requeue)
-    /// describes. After this call, the batch reports no resource version: without this item, the
-    /// consumer's store does not equal any state of the server.
+    /// Requeues one item of the batch in flight. If newer changes of the item's key are queued,
+    /// requeues only a removal of the object. After this call, the batch reports no resource
+    /// version: without this item, the consumer's store does not equal any state of the server.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;

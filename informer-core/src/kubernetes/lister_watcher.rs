@@ -29,9 +29,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     fn description(&self) -> &str;
 
     /// Returns the resource without its scope: `deployments.apps`. All sources of a resource must
-    /// return the same string, because it identifies the reflectors of the resource: if one of
-    /// them finds that streaming lists do not work, all of them use paged lists for some time. Default: the
-    /// [description](Self::description).
+    /// return the same string, because it identifies the reflectors of the resource. If one of
+    /// these reflectors finds that streaming lists do not work, all of these reflectors use paged
+    /// lists for some time. Default: the [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
     }
@@ -74,8 +74,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
 
     /// Returns a counter of the bytes that this source has received in the bodies of lists and
     /// watches, before decompression. The source increases the counter. The source that
-    /// [`with_storage`](Self::with_storage) returns has the same counter. Default: `None`, which means
-    /// that the source does not count bytes.
+    /// [`with_storage`](Self::with_storage) returns has the same counter. Default: `None`, which
+    /// means that the source does not count bytes.
     fn received_bytes(&self) -> Option<Arc<AtomicU64>> {
         None
     }
@@ -239,7 +239,7 @@ pub struct WatchOptions {
 }
 
 impl<K> ListPart<K> {
-    /// Changes only the static type of the objects, as [`OwnedObject::cast`] does.
+    /// Changes only the static type of the objects.
     fn cast<T>(self) -> ListPart<T> {
         match self {
             Self::Items(items) => {

@@ -17,8 +17,11 @@ impl ObjectKey {
         Self::of_meta(object.meta(), std::any::type_name::<K>())
     }
 
-    /// Returns the key of the object that has this metadata. Fails as [`of`](Self::of) does, with
-    /// `type_name` as the object's type in the error message.
+    /// Returns the key of the object that has this metadata.
+    ///
+    /// # Errors
+    /// [`KeyError::MissingName`] if the object has no name. The error message contains `type_name`
+    /// as the object's type.
     #[doc(hidden)]
     pub fn of_meta(meta: &ObjectMeta, type_name: &'static str) -> Result<Self, KeyError> {
         match meta.name.as_deref() {

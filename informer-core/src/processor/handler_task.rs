@@ -46,7 +46,7 @@ struct HandlerTask {
     // reports its end only after the handler has been dropped.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
-    /// Whether an encoded object has been published so far. All handlers share this flag.
+    /// Whether the handlers have been given an encoded object so far. All handlers share this flag.
     has_encoded: Arc<AtomicBool>,
     /// Whether this handler has possibly read or kept an encoded object. If so, this handler gets
     /// its own handles to encoded objects instead of shared handles.

@@ -157,9 +157,9 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the handler's next events from the coalesced events of the shared backlog. Returns the
-    /// events, and whether the caller must call [`SharedBacklog::tidy`] next. Returns `None` if
-    /// `sections` has no events for the handler yet, or if the mailbox is closed.
+    /// Takes the handler's next events from `sections`, the coalesced events of the shared backlog.
+    /// Returns the events, and whether the caller must call [`SharedBacklog::tidy`] next. Returns
+    /// `None` if `sections` has no events for the handler yet, or if the mailbox is closed.
     fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;

@@ -103,7 +103,12 @@ impl<K> SharedProcessor<K> {
         self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, Box::new(any(snapshot)))
     }
 
-    /// Adds an async handler; otherwise the same as [`add_handler`](Self::add_handler).
+    /// Adds an async handler. The handler receives the objects of `snapshot` as initial adds, and
+    /// then the events that are published after this call.
+    ///
+    /// `snapshot` is called under the processor's lock, so it should be cheap and copy no objects.
+    ///
+    /// If the processor has stopped, the handler is never called.
     pub fn add_async_handler<H, S>(
         &self,
         handler: H,
@@ -121,9 +126,10 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Returns a stream of the events that a handler would receive: first the objects of `snapshot`
-    /// as initial adds, and then the events that are published after this call. `snapshot` is
-    /// called as in [`add_handler`](Self::add_handler). The stream has no task, so it also works
-    /// while [`run`](Self::run) is not running.
+    /// as initial adds, and then the events that are published after this call. The stream has no
+    /// task, so it also works while [`run`](Self::run) is not running.
+    ///
+    /// `snapshot` is called under the processor's lock, so it should be cheap and copy no objects.
     ///
     /// If the processor has stopped, the stream is empty.
     pub fn events<S>(&self, options: &HandlerOptions, snapshot: impl FnOnce() -> S) -> EventStream<K>

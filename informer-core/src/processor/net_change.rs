@@ -18,7 +18,8 @@ pub(super) enum NetChange<K> {
 /// How the previous object of a key left the store.
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
-    /// The namespace of the object is no longer watched. The object is that of [`Event::Released`].
+    /// The namespace of the object is no longer watched. The field becomes the object of an
+    /// [`Event::Released`].
     Released(Cached<K>),
 }
 

@@ -21,10 +21,10 @@ pub struct HandlerOptions {
     /// - the number of events of one transaction of the store,
     /// - the merged events: one per object (two for an object that was deleted and added again).
     ///
-    /// Slow handlers share merged events. Each other slow handler adds as many merged events to
-    /// the sum, because events that it has received are not merged with events that it has not
-    /// received. If there are other slow handlers, the merged events that this handler has taken,
-    /// but not processed, count in addition.
+    /// Slow handlers share merged events. For each other slow handler, add the number of merged
+    /// events again: events that the other handler has received are not merged with events that it
+    /// has not received. If there are other slow handlers, the merged events that this handler has
+    /// taken, but not processed, count in addition.
     pub threshold: Option<usize>,
     /// Whether updates drop their old object if they arrive after the number of waiting events has
     /// reached the [`threshold`](Self#structfield.threshold). The handler then receives the new

@@ -4,7 +4,7 @@
 //! Publishing only appends the batch, once for all slow handlers. Later, when the publisher has
 //! released the store's locks, it merges the batch into `sections`: a section has the coalesced
 //! events of consecutive batches. If another thread has locked `sections` at that moment, the
-//! publisher does not wait: before that thread continues, it merges the batch.
+//! publisher does not wait: the other thread merges the batch after it has released `sections`.
 //!
 //! [`SharedBacklog::coalesce`] merges batches and then calls [`SharedBacklog::tidy`], which removes
 //! or joins sections. [`SharedBacklog::settle`] calls `coalesce`, unless another thread has locked
@@ -188,8 +188,8 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Records in `untaken` that a slow handler needs the batch that is being published, with its
-    /// resyncs if `wants_resyncs` is `true`. Adds the batch to the backlog, unless another handler
-    /// has done so.
+    /// resyncs if `wants_resyncs` is `true`. Adds the batch to the backlog, unless an earlier call
+    /// has added this batch.
     pub(super) fn push(&self, batch: &SharedBatch<K>, untaken: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();

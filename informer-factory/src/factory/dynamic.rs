@@ -35,7 +35,8 @@ impl SharedInformerFactory {
     /// [`dynamic().for_resource`](DynamicInformers::for_resource).
     ///
     /// # Errors
-    /// The errors of [`DynamicInformers::for_resource`].
+    /// [`ForResourceError`] if the server doesn't serve the resource or can't list and watch it, or
+    /// if the discovery request fails.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -158,10 +159,11 @@ impl MetadataInformers<'_> {
     }
 
     /// Returns the metadata-only informer of the resource with this group, version and plural. Kind
-    /// and scope are discovered as in [`DynamicInformers::for_resource`].
+    /// and scope of the resource come from the server's discovery API.
     ///
     /// # Errors
-    /// The errors of [`DynamicInformers::for_resource`].
+    /// [`ForResourceError`] if the server doesn't serve the resource or can't list and watch it, or
+    /// if the discovery request fails.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

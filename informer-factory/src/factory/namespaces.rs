@@ -58,7 +58,11 @@ impl SharedInformerFactory {
     /// [`SharedIndexInformer::remove_namespace`](crate::SharedIndexInformer::remove_namespace).
     ///
     /// # Errors
-    /// The errors of [`add_namespace`](Self::add_namespace).
+    /// [`NamespaceError::FixedFactory`] if the factory was built without
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces),
+    /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] if an
+    /// informer has fixed namespaces. After [`NamespaceError::Fixed`], no other informer watches
+    /// the namespace.
     pub fn remove_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.remove(namespace))

@@ -130,7 +130,7 @@ impl Entry {
     }
 
     /// Marks the task as started, and returns its future, which ends at `shutdown` or after
-    /// [`stop`](Self::stop).
+    /// [`stop`](Self::stop). Returns `None` if the task was started or dropped before.
     pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
         let mut work = self.work.lock();
         if !matches!(*work, Work::Waiting(_)) {

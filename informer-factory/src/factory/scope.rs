@@ -60,7 +60,8 @@ pub(super) struct Scope {
     /// The label selector of the informer; `None` for the selector that
     /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
     pub(super) labels: Option<String>,
-    /// The field selector of the informer; `None` as for `labels`.
+    /// The field selector of the informer; `None` for the selector that
+    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
     pub(super) fields: Option<String>,
 }
 

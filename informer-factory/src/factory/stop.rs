@@ -19,8 +19,8 @@ impl SharedInformerFactory {
     /// [`start`](Self::start), or at once with
     /// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after).
     ///
-    /// Returns `false` if this factory does not have the informer, because the informer belongs to
-    /// another factory or was removed before.
+    /// Returns whether this factory had the informer: `false` if the informer belongs to another
+    /// factory or was removed before.
     ///
     /// ```no_run
     /// # async fn run(factory: &informer_factory::SharedInformerFactory) {

@@ -63,11 +63,13 @@ impl SharedInformerFactory {
         self.wait_for(Entry::is_of::<K>).await
     }
 
-    /// Waits like [`wait_for_cache_sync`](Self::wait_for_cache_sync), but at most for `timeout`.
+    /// Waits until every informer of the factory has its initial list in its store, at most for
+    /// `timeout`.
     ///
     /// # Errors
-    /// [`NotSynced`] with the informers that are not synced after `timeout`, and the reasons; also
-    /// the errors of [`wait_for_cache_sync`](Self::wait_for_cache_sync).
+    /// [`NotSynced`] with the informers that are not synced after `timeout`, and the reasons. Also
+    /// returned earlier, if an informer stops before it is synced, or is still not started when all
+    /// others are synced.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -79,7 +81,7 @@ impl SharedInformerFactory {
         })
     }
 
-    /// Returns descriptions of the informers that were not started, with the remedy.
+    /// Returns a description of each informer that was not started. The text says to call `start`.
     fn unstarted(&self) -> Vec<String> {
         let waiting = self.inner.informers.iter().filter(|entry| !entry.is_started());
         let mut unstarted: Vec<_> = waiting

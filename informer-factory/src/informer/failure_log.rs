@@ -26,7 +26,7 @@ struct Unreported {
 
 impl Unreported {
     /// Returns the number of unlogged failures and one of them, and resets the number. `None` if
-    /// the last log line is less than [`MIN_INTERVAL`] old.
+    /// there are no unlogged failures, or if the last log line is less than [`MIN_INTERVAL`] old.
     fn take(&mut self, now: Instant) -> Option<(usize, IndexFailure)> {
         if self.last_summary.is_some_and(|last| now < last + MIN_INTERVAL) {
             return None;

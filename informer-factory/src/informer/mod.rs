@@ -88,7 +88,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         Self::over(Arc::new(AnySource(lister_watcher)), options)
     }
 
-    /// Does the same as [`new`](Self::new), for a source whose object type is erased.
+    /// Returns an informer and its task, for a source whose object type is erased.
     pub(crate) fn over(
         lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
         options: InformerOptions<K>,

@@ -100,7 +100,8 @@ impl<K> SharedIndexInformer<K> {
     /// completion that is already set. The completion is cancelled if the informer stops first.
     ///
     /// # Errors
-    /// The errors of [`add_namespace`](Self::add_namespace).
+    /// [`NamespaceError::Fixed`] if the informer was created for one namespace or for all, and
+    /// [`NamespaceError::InvalidName`] for an invalid name.
     pub fn remove_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.remove(namespace),

@@ -1,5 +1,5 @@
 //! [`Progress`]: counts an informer's batches and their changed or resynced objects, and records
-//! when a batch last set the watermark.
+//! when a batch last set the watermark, the resource version that the store has reached.
 //!
 //! Only the informer's task writes these values.
 
@@ -51,8 +51,7 @@ impl Progress {
         BatchCounts { batches: batches.load(Ordering::Relaxed), items: items.load(Ordering::Relaxed) }
     }
 
-    /// Returns the time since a batch last set the watermark, the resource version that the store
-    /// has reached.
+    /// Returns the time since a batch last set the watermark; `None` before the first such batch.
     pub(crate) fn watermark_age(&self) -> Option<Duration> {
         let reached = self.watermark_reached.load(Ordering::Relaxed);
         let reached = Some(reached).filter(|reached| *reached != u64::MAX)?;

@@ -1,9 +1,9 @@
 //! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
 //! A snapshot of the store is compared with the server at exactly the snapshot's watermark, so
-//! changes during the comparison are not differences. Each difference violates I9. client-go:
-//! `CheckDataConsistency` of `util/consistencydetector` lists again after each list, and panics if
-//! the two lists differ.
+//! changes during the comparison are not differences. Each difference violates invariant I9 in
+//! ARCHITECTURE.md. client-go: `CheckDataConsistency` of `util/consistencydetector` lists again
+//! after each list, and panics if the two lists differ.
 
 mod listing;
 
@@ -169,8 +169,9 @@ impl<K> SharedIndexInformer<K> {
     /// periodically.
     ///
     /// # Errors
-    /// [`VerifyError`] if the store and the server have no resource version in common, or if the
-    /// list fails. An error does not show whether the store is correct.
+    /// [`VerifyError`] if the store has no resource version, if the server has compacted the
+    /// version of each attempt, or if a request fails. An error does not show whether the store is
+    /// correct.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future requests no relist.
@@ -289,8 +290,8 @@ impl Verifier {
         }
     }
 
-    /// Waits until the store has reached a version other than `resource_version`. Returns `false`
-    /// if the store does not reach one within [`RESPONSE_TIMEOUT`].
+    /// Waits until the store has reached a version other than `resource_version`. Returns whether
+    /// the store reaches one within [`RESPONSE_TIMEOUT`].
     async fn wait_for_other_version(
         &self,
         part: &Part<AnyObject>,

@@ -1,5 +1,6 @@
 //! Waits until the store has reached a resource version, or has a written object, so that a
-//! controller reads its own writes (invariant I9 in ARCHITECTURE.md).
+//! controller reads its own writes (invariant I9 in ARCHITECTURE.md). The watermark is the resource
+//! version that the store has reached.
 
 use std::time::Duration;
 
@@ -38,8 +39,8 @@ pub enum Visibility {
     /// No event: the object is outside the informer's namespace or selector, and was outside before
     /// the write, too.
     Nothing,
-    /// An add or update with the written object, or with a later version of it. Also used if the
-    /// source cannot evaluate a selector for the object; there is possibly no event then.
+    /// An add or update with the written object, or with a later version of it. If the source cannot
+    /// evaluate a selector for the object, this is only assumed, and the event may never come.
     TheWrite,
     /// A delete event: the store has the object, but its written state is outside the informer's
     /// selector. The event can also belong to an earlier write that moved the object out.
@@ -185,9 +186,9 @@ impl Shared {
         }
     }
 
-    /// Returns a receiver of the watermark of the object's namespace, or of the whole store. The
-    /// watermark changes after the store has changed. The channel is closed when the informer stops
-    /// or the object's namespace is removed.
+    /// Returns a receiver of the watermark of the object's namespace, or of the whole store if the
+    /// informer has one watch for all its objects. The watermark changes after the store has
+    /// changed. The channel is closed when the informer stops or the object's namespace is removed.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.source.as_ref() else {
             return self.watermark.clone();

@@ -1,9 +1,10 @@
 //! [`Namespaces`]: the changing set of namespaces of an informer.
 //!
 //! Each namespace has its own reflector, and a feed that adds the reflector's events to the queue.
-//! When a namespace is removed, its objects are queued as released. If the namespace is added again
-//! meanwhile, the new reflector waits until the release is queued; otherwise the release would
-//! include objects that the new reflector listed.
+//! When a namespace is removed, its objects are queued as released: they leave the store, but can
+//! still exist on the server. If the namespace is added again meanwhile, the new reflector waits
+//! until the release is queued; otherwise the release would include objects that the new reflector
+//! listed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -181,8 +182,9 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set. If another thread has added the namespace before, drops
-    /// `member` and `work`, and returns the completion of the existing member's initial list.
+    /// Adds a namespace to the set, and returns `None`. If another thread has added the namespace
+    /// before, drops `member` and `work` instead, and returns the completion of the existing
+    /// member's initial list.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.watched.get(&namespace) {
@@ -230,7 +232,8 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().watched.keys().map(ToString::to_string).collect()
     }
 
-    /// Returns the [`Completion`] of a namespace's initial list.
+    /// Returns the [`Completion`] of a namespace's initial list; `None` if the namespace is not
+    /// watched.
     pub(crate) fn synced(&self, name: &str) -> Option<Completion> {
         self.state.lock().watched.get(name).map(|member| member.feed.synced())
     }

@@ -14,7 +14,8 @@ use syn::DeriveInput;
 
 use crate::model::Model;
 
-/// If the item has an error that kube's own derive reports, the code is empty.
+/// Returns the code for a type with `#[derive(Informer)]`; no code if the type has an error that
+/// kube's own derive reports.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Some(model) = Model::read(input)? else { return Ok(TokenStream::new()) };
     let parts = [

@@ -1,4 +1,5 @@
-//! [`Changes`]: the last changes of an informer's objects, without copies of the objects.
+//! [`Changes`]: the last changes of an informer's objects. A change refers to the old and the new
+//! state of an object, and copies neither.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ const MAX_CHANGES: usize = 200;
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) at: Instant,
-    /// `added`, `updated`, `deleted` or `released`.
+    /// `added`, `updated`, `deleted`, or `released` if the object's namespace is no longer watched.
     pub(super) kind: &'static str,
     pub(super) key: ObjectKey,
     pub(super) old: Option<Cached<AnyObject>>,

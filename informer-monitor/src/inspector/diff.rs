@@ -1,4 +1,5 @@
-//! [`diff`]: the fields in which two states of an object differ, with masked values.
+//! [`diff`]: the fields in which two states of an object differ, and their values. The values of
+//! the fields in a mask are hidden.
 //!
 //! Elements of a list are matched by their `name` or `type` if these are unique, for example
 //! containers and conditions. Other elements are matched by position.

@@ -2,7 +2,7 @@
 //!
 //! A web page of another site must not read the inspector through its visitor's browser. Without a
 //! token, the `Host` header must therefore name this machine, which stops DNS rebinding. With a
-//! token, other sites have neither the token nor the cookie.
+//! token, other sites have neither the token nor the cookie that contains it.
 
 use std::fmt;
 use std::io;
@@ -131,8 +131,8 @@ impl Inspector {
     /// [`InspectorError::InvalidToken`] if the token is invalid.
     ///
     /// # Cancel safety
-    /// Dropping the future has the same effects as for [`serve`](Self::serve), and does not remove
-    /// the file of the socket.
+    /// After the future is dropped, no more connections are accepted. Open connections are closed
+    /// after the response to their current request. The file of the socket is not removed.
     #[cfg(unix)]
     pub async fn serve_unix(self, path: impl AsRef<std::path::Path>) -> Result<(), InspectorError> {
         use std::os::unix::fs::{FileTypeExt, PermissionsExt};

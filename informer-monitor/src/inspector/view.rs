@@ -41,7 +41,7 @@ pub(super) struct Facts {
     pub(super) created: Option<String>,
 }
 
-/// Reads objects of one type, which callers do not know.
+/// Reads objects of one type for callers that do not know this type.
 trait Reader: Send + Sync {
     fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error>;
     fn facts(&self, object: &Cached<AnyObject>) -> Facts;

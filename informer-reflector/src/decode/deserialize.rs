@@ -47,7 +47,7 @@ struct Reader<'t> {
     /// The index of the value that is being read, for errors.
     current: usize,
     ignored: Option<&'t mut Vec<usize>>,
-    /// Whether the Rust type lacks the field of the next value; `false` without `ignored`.
+    /// Whether the Rust type lacks the field of the next value; `false` if `ignored` is `None`.
     is_unknown_field: bool,
 }
 

@@ -200,8 +200,8 @@ impl EventType {
         }
     }
 
-    /// Returns the fields to skip in the object of the event. Bookmarks and errors are read
-    /// completely.
+    /// Returns the fields to leave out of the tape of the event's object: the skipped fields for
+    /// added, modified and deleted objects, none for other events.
     fn skipped(self, skipped: &Skipped) -> &Level {
         if self.is_data() { skipped.root() } else { &NOTHING_PRUNED }
     }

@@ -1,5 +1,5 @@
-//! [`Repaired`]: bytes as a text, so that only the object with invalid UTF-8 is rejected (I10), and
-//! not the other objects of the body.
+//! [`Repaired`]: bytes as a text, so that only the object with invalid UTF-8 is rejected, and not
+//! the other objects of the body (invariant I10).
 
 use std::borrow::Cow;
 use std::ops::Range;

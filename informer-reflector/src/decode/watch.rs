@@ -141,8 +141,8 @@ impl<K> WatchDecoder<K> {
         Ok(events)
     }
 
-    /// Returns the number of bytes to wait for: the rest of the incomplete event or, while its
-    /// length is not known, the rest of the four bytes with the length.
+    /// Returns the number of bytes to wait for in protobuf: the rest of the incomplete event or,
+    /// while its length is not known, the rest of the four bytes with the length.
     fn missing_bytes(&self) -> usize {
         match self.partial.first_chunk() {
             Some(len) => LENGTH + u32::from_be_bytes(*len) as usize - self.partial.len(),
@@ -150,8 +150,8 @@ impl<K> WatchDecoder<K> {
         }
     }
 
-    /// Returns the length of the first event, including the four bytes with the length; `None` if
-    /// more bytes are needed to determine it.
+    /// Returns the length of the first protobuf event, including the four bytes with the length;
+    /// `None` if these four bytes are incomplete.
     fn frame_length(&self, bytes: &[u8]) -> Result<Option<usize>, ListWatchError> {
         let Some(len) = bytes.first_chunk() else { return Ok(None) };
         let len = u32::from_be_bytes(*len) as usize;

@@ -225,7 +225,7 @@ impl<K> KubeListWatch<K> {
 
     /// Sets the maximum size of an object in a response, in bytes. A watch with a larger object
     /// fails. A list is less exact: it can accept an object of up to three times the maximum size,
-    /// or up to 768 KiB if that is more. With a larger object, it fails. Default: 16 MiB.
+    /// or up to 768 KiB if that is more. A list with an even larger object fails. Default: 16 MiB.
     ///
     /// Besides the decoded objects, decoding needs memory of at most ten times the size of the
     /// largest accepted object, even if the server is faulty. etcd limits objects to 1.5 MiB.

@@ -152,7 +152,8 @@ impl Ingest {
         }
     }
 
-    /// Encodes the object, if objects are stored encoded and this object can be.
+    /// Encodes the object if objects are stored encoded. Returns it unchanged otherwise, or if it
+    /// can't be encoded.
     fn stored(&self, object: OwnedObject<AnyObject>) -> OwnedObject<AnyObject> {
         let encode = |storage: &Encode| storage.encoded(&object);
         self.storage.as_ref().and_then(encode).unwrap_or(object)

@@ -3,8 +3,8 @@
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
 //! tools/cache/reflector.go, tools/pager). Unlike in client-go, the objects of an initial list can
 //! reach the store before the list is complete. If the list fails after that, the retry requests
-//! the newest state: an older state would replace newer objects. For the same reason, the list
-//! after a list without a resource version requests the newest state.
+//! the newest state: an older state would replace newer objects. For the same reason, if a list
+//! had no resource version, the next list requests the newest state.
 //!
 //! Note: when a continue token expires, the server offers a token for the rest of its newest state.
 //! The reflector does not use that token, because changes to objects of the earlier pages would be

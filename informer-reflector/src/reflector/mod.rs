@@ -94,7 +94,7 @@ pub struct Reflector<K> {
     /// The stream of a complete streaming list, which continues as the next watch.
     open: Option<OpenWatch<K>>,
     silence: SilenceDetector,
-    /// This reflector's failures since the last response, while the server is unavailable.
+    /// The failures of this reflector's requests during an outage; `None` if there is no outage.
     outage_failures: Option<OutageFailures>,
     /// The recovery from an outage, if one is in progress.
     recovery: Option<Recovery>,
@@ -249,7 +249,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Sends a request and processes its response until it ends.
+    /// Sends a request and processes the response to its end. Returns the next step.
     async fn send(&mut self, form: Form) -> Step {
         match form {
             Form::StreamingList => self.stream_list().await,

@@ -1,10 +1,10 @@
 //! [`Outage`]: the reflectors that wait for an unavailable server (the waiters), and the order of
 //! their requests.
 //!
-//! A waiter needs a permission to send its request. A turn is granted when enough time has passed
-//! since the last turn; an extra permission is granted when another reflector gets a response. No
-//! separate task grants permissions: each waiter that wakes grants those that are due, to itself or
-//! to others.
+//! A waiter needs a permission to send its request. There are two kinds: a turn is granted when
+//! enough time has passed since the last turn, and an extra permission is granted when another
+//! reflector gets a response. No separate task grants permissions: each waiter that wakes grants
+//! those that are due, to itself or to others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,7 +157,7 @@ impl Queue {
         }
     }
 
-    /// Returns the first reflector without a permission that satisfies the condition.
+    /// Returns the first reflector that has no permission and satisfies the condition.
     fn first(&mut self, condition: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
         let waiting =
             self.waiters.iter_mut().filter(|waiter| waiter.permission.is_none() && condition(waiter));
@@ -184,8 +184,8 @@ impl Queue {
         }
     }
 
-    /// Grants the extra permissions, also during backoffs. Skips reflectors whose `Retry-After` is
-    /// not over.
+    /// Grants the extra permissions to the first reflectors, also during their backoffs. Skips
+    /// reflectors whose `Retry-After` is not over.
     fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -218,7 +218,7 @@ impl Queue {
 impl Outage {
     /// Waits until the reflector can send its next request to the unavailable server. If the
     /// reflector still waits at the end of its backoff, calls `queued` with the expected time of
-    /// its request. Later checks call `queued` again if the expected time has changed.
+    /// its request, and calls `queued` again when the expected time changes.
     ///
     /// # Cancel safety
     /// If the future is dropped, an unused permission passes to the next reflector in the queue.
@@ -348,7 +348,7 @@ impl Drop for QueueEntry<'_> {
     }
 }
 
-/// The first success of a reflector after an outage.
+/// How a reflector has recovered from an outage: it has resumed its watch, or listed again.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Outcome {
     Resumed,

@@ -19,14 +19,15 @@ pub(super) struct Reporter {
     health: watch::Sender<Health>,
     /// The cause of the last failure that was logged as a warning.
     logged: Option<Cause>,
-    /// Whether a response was interrupted before. The first interruption causes no warning, because
-    /// it can be the beginning of an outage.
+    /// Whether a response was interrupted since the last outage or call of
+    /// [`recovered`](Self::recovered). The first interruption causes no warning, because it can be
+    /// the beginning of an outage.
     was_interrupted: bool,
     /// Whether the status lists quarantined objects. If not, [`accepted`](Self::accepted) needs no
     /// lock.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The start of the current minute, and the number of lines about expired versions in it.
+    /// The start of the current minute, and its number of log lines about expired versions.
     expired: (Option<Instant>, u32),
     /// The start of the current list. `None` also while the reflector waits to retry a failed list.
     list_began: Option<Instant>,

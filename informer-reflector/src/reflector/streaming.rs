@@ -196,7 +196,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives a streaming list until its end. Returns the values of [`Progress::Ended`].
+    /// Receives a streaming list until its end. Returns the list's resource version, and the events
+    /// after the end in the same batch.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,

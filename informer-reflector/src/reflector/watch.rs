@@ -176,8 +176,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store until the watch ends. Returns `None` if the watch goes on, but
-    /// the maximum time without data can have changed.
+    /// Passes changes to the store. Returns how the watch ended, or `None` if the watch goes on,
+    /// but the maximum time without data can have changed.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.

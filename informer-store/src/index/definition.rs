@@ -1,7 +1,9 @@
 //! [`Definition`]: the name and function of an index.
 //!
 //! A change of the index has two steps, because the function is user code: `compute` calls the
-//! function without a lock, and `apply` adds the returned values to the index.
+//! function without a lock, and `apply` adds the returned values to the index. An object is
+//! identified by its slot, the number of the object in the store's
+//! [`SlotMap`](crate::slot_map::SlotMap).
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -17,8 +19,7 @@ use crate::{Change, IndexFailure};
 /// The index values of one object, usually at most one.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// For each slot of the store's [`SlotMap`](crate::slot_map::SlotMap), the numbers that the index
-/// has assigned to the values of the object.
+/// For each slot, the numbers that the index has assigned to the index values of the object.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;
@@ -59,7 +60,7 @@ struct ComputedValues<V> {
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
-/// Failures of index functions, each with the position of its change.
+/// Failures of index functions, each with the position of its change among all changes.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
 /// Returns the failures, except those of objects that a later change replaces or removes.
@@ -121,8 +122,8 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// the same changes. Drop `computed` while no lock is held.
     ///
     /// Returns the positions of the changes whose values could not be added, because the `Hash` or
-    /// `Eq` of a value panicked. If several changes concern the same slot, only a failure of the
-    /// last one is returned.
+    /// `Eq` of a value panicked. If an object has several changes, only a failure of the last
+    /// change is returned.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,

@@ -133,7 +133,7 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     }
 }
 
-/// Implements [`Index::with_common_value`].
+/// Returns the objects that have an index value in common with `object`.
 pub(crate) fn with_common_value(
     shared: &Shared,
     id: IndexId,

@@ -2,7 +2,8 @@
 //!
 //! The index function is user code, so it runs while no lock is held. [`build`] first indexes
 //! snapshots, in a few rounds. Then the writer calls the function for each change, and appends the
-//! results to [`Joining::log`]. At the end, `build` applies this log under the write lock.
+//! results to [`Joining::log`]. At the end, `build` applies this log under the write lock. A slot
+//! is the number of an object in the store's [`SlotMap`](crate::slot_map::SlotMap).
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! Indexes: [`Definition`] has the function of an index, [`IndexState`] has its content for
-//! readers, and [`Index`] is the user's handle.
+//! readers, and [`Index`] is the user's handle. A slot is the number of an object in the store's
+//! [`SlotMap`].
 //!
 //! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`. In
 //! client-go, index values are strings, and the store panics if an index function fails. Here,
@@ -42,7 +43,7 @@ pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
 
 /// The content of an index: each value, with the objects that have it. The ID of a value is its
-/// slot in `values`.
+/// number in `values`.
 #[derive(Debug)]
 pub(crate) struct IndexState<V> {
     values: SlotMap<Arc<ValueEntry<V>>>,

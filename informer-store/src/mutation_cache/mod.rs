@@ -157,7 +157,7 @@ impl<K: 'static> MutationCache<K> {
         Self { shared: Arc::new(Shared { indexer, options, clock: Clock::new(clock), log }) }
     }
 
-    /// Records the object that the server returned for a write.
+    /// Records the object that the server returned for a write, and returns `true`.
     ///
     /// Returns `false` and records nothing if the store has the same, a later or an incomparable
     /// version, if the deletion of the object is known, if an earlier call has recorded a later
@@ -195,7 +195,8 @@ impl<K: 'static> MutationCache<K> {
         (stored.is_some() || self.shared.options.include_adds).then_some(written)
     }
 
-    /// Returns the same as [`get`](Self::get) for a key in the form `namespace/name` or `name`.
+    /// Returns the stored or the recorded object with the key `namespace/name` or `name`. The rules
+    /// of [`get`](Self::get) apply.
     #[must_use]
     #[doc(alias = "GetByKey")]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {

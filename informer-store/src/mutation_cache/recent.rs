@@ -44,7 +44,7 @@ impl<V> Recent<V> {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// Returns the value for changes, even if it has expired.
+    /// Returns a mutable reference to the value, even if it has expired.
     pub(super) fn entry_mut(&mut self, key: &ObjectKey) -> Option<&mut V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }

@@ -126,7 +126,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         self.put(object, Before::Absent, true)
     }
 
-    /// Adds an object like [`create`](Self::create), without an event for open watches.
+    /// Adds an object without an event for open watches, and returns the stored object.
     ///
     /// # Errors
     /// [`Error::Refused`] if the object exists already or has no name.
@@ -145,7 +145,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         self.put(object, Before::Present, true)
     }
 
-    /// Replaces an object like [`update`](Self::update), without an event for open watches.
+    /// Replaces an object without an event for open watches, and returns the stored object. An
+    /// `object` without a UID gets the UID of the object that it replaces.
     ///
     /// # Errors
     /// [`Error::Refused`] if no object has this name, or if `object` has no name.
@@ -176,7 +177,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         self.remove(key, true)
     }
 
-    /// Removes an object like [`delete`](Self::delete), without an event for open watches.
+    /// Removes an object without an event for open watches, and returns its last state with the
+    /// resource version of the deletion.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such object.

@@ -25,7 +25,7 @@ struct Cut {
     /// The number of bytes before the cut.
     left: u64,
     then: Then,
-    /// Data that was read, but cannot be sent yet.
+    /// Bytes after the cut that were read from `body` together with bytes before the cut.
     held: Option<Bytes>,
     stop: CancellationToken,
 }

@@ -35,8 +35,8 @@ pub(crate) enum Content {
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
-    /// The injection follows the events up to this resource version that the watch has received,
-    /// and precedes all other events.
+    /// The injection is sent after the received events with at most this resource version, and
+    /// before all other events.
     pub(crate) after: u64,
 }
 

@@ -81,6 +81,7 @@ impl Fault {
         Self(Kind::Cut(bytes, Then::Stall(gate.clone())))
     }
 
+    /// Returns the response to a request with this fault, or an error if there is no answer.
     /// `answer` computes the real answer.
     pub(crate) async fn apply(
         self,

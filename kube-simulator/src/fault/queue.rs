@@ -16,7 +16,8 @@ pub(crate) struct FaultQueue(Mutex<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     faults: Vec<Entry>,
-    /// The identifier of the next fault. A [`FaultGuard`] removes its fault by identifier.
+    /// The identifier of the next fault to be added. A [`FaultGuard`] removes its fault by
+    /// identifier.
     next: u64,
 }
 

@@ -172,8 +172,8 @@ impl<'a> Offer<'a> {
         Self { media_type, q: q.unwrap_or(1.0), parameters }
     }
 
-    /// Returns whether this offer has a higher weight `q` than `other`, or has a name where `other`
-    /// has a `*`.
+    /// Returns whether this offer has a higher weight `q` than `other`, or, whatever the weights,
+    /// has a name where `other` has a `*`.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');

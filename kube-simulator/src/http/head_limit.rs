@@ -83,7 +83,8 @@ impl<S> HeadLimit<S> {
     }
 
     /// Compares the first bytes of the connection with HTTP/2's preface, which can arrive in
-    /// several parts. Returns the bytes after the complete preface.
+    /// several parts. Returns the bytes after the preface; `None` if the preface is incomplete, or
+    /// the connection began with other bytes.
     fn after_preface<'b>(&mut self, arrived: &'b [u8]) -> Option<&'b [u8]> {
         let missing = self.missing_preface?;
         let (part, rest) = arrived.split_at(missing.len().min(arrived.len()));

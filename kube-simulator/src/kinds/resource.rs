@@ -260,7 +260,7 @@ impl ResourceKind {
         }
     }
 
-    /// Like [`merging`](Self::merging), for one top-level field.
+    /// Returns the schema that determines how lists and maps in one top-level field are merged.
     pub(crate) fn merging_of(&self, field: &str) -> Option<&Value> {
         match field {
             "metadata" => Some(merging::of_metadata()),

@@ -233,9 +233,9 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Refuses a list of the newest state if a [lagging replica](crate::Simulator::lagging_replica)
-    /// does not reach that state within 3 seconds. By default, the server reads such lists from the
-    /// storage.
+    /// Makes a [lagging replica](crate::Simulator::lagging_replica) refuse a list of the newest
+    /// state if its watch cache does not reach that state within 3 seconds. By default, the replica
+    /// then reads the list from the storage.
     ///
     /// The answer is 429 `TooManyRequests` with a `Retry-After` of 1 second, as from servers since
     /// 1.37 with the feature gate `ConsistentListFromCacheSkipTimeoutFallback`.

@@ -161,7 +161,8 @@ impl Simulator {
 
     /// Makes all clients leave their current connections, as a load balancer does before it removes
     /// a server. HTTP/2 connections receive a `GOAWAY`. HTTP/1.1 connections without a request in
-    /// flight, even new ones, are closed at once; the others are closed after their request.
+    /// flight are closed at once, even before their first request; the others are closed after their
+    /// request.
     /// Requests in flight, including watches, continue. The same happens to connections of [lagging
     /// replicas](Self::lagging_replica).
     pub fn drain_connections(&self) {

@@ -39,7 +39,7 @@ impl Backup {
         self.revision
     }
 
-    /// Returns the objects of a resource by storage key, in the version of `kind`.
+    /// Returns the objects of a resource by storage key, in the API version of `kind`.
     pub(crate) fn objects_of(&self, kind: &ResourceKind) -> BTreeMap<String, Arc<Object>> {
         let is_resource =
             |copy: &&TableCopy| copy.kind.group == kind.group && copy.kind.plural == kind.plural;

@@ -117,6 +117,7 @@ impl History {
         }
     }
 
+    /// Returns whether the oldest event is compacted, or the history exceeds its maximum length.
     /// `compacted` is the revision that compactions have reached.
     fn is_oldest_removable(&self, compacted: u64) -> bool {
         let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
@@ -124,8 +125,8 @@ impl History {
     }
 
     /// Returns the lowest resource version from which a watch can start. `known` is the resource
-    /// version that the watch cache has reached. Later events have not displaced older events from
-    /// the cache.
+    /// version that the watch cache has reached. Events after `known` are not in the cache yet, so
+    /// they have displaced no older events.
     pub(crate) fn oldest_watch_start(&self, known: u64) -> u64 {
         self.window.floor().min(known).max(self.reachable).max(self.compacted_to)
     }

@@ -128,8 +128,8 @@ impl Object {
         self.fields.get(index).map_or("", |value| value)
     }
 
-    /// Returns the value at a dotted path, formatted like a selectable field. Parses the whole
-    /// object.
+    /// Returns the value at a dotted path as text; an empty string if the value is absent or not a
+    /// scalar. Parses the whole object.
     pub(crate) fn text_at(&self, path: &str) -> Box<str> {
         text_at(&self.decode(), path).unwrap_or_default()
     }

@@ -46,8 +46,8 @@ impl Table {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// Like [`get`](Self::get), but cannot cause a deadlock if the caller holds the lock of another
-    /// table.
+    /// Returns the object with this key. Unlike [`get`](Self::get), cannot cause a deadlock if the
+    /// caller holds the lock of another table.
     pub(crate) fn get_nested(&self, key: &str) -> Option<Arc<Object>> {
         self.lock().objects.get(key).cloned()
     }

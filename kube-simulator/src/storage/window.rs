@@ -21,7 +21,7 @@ const MIN_CAPACITY: usize = 100;
 /// In events, as on a real server.
 const MAX_CAPACITY: usize = 102_400;
 
-/// The minimum of [`channel_size`](Window::channel_size): the events that a watch buffers.
+/// The minimum of [`channel_size`](Window::channel_size), in events.
 const MIN_CHANNEL: usize = 10;
 
 /// The rule that determines how many events the watch cache holds.

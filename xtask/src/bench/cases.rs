@@ -38,7 +38,7 @@ impl Unit {
         }
     }
 
-    /// Returns `None` if this unit does not measure time.
+    /// Returns the number of nanoseconds in this unit; `None` if the unit does not measure time.
     pub(crate) fn nanoseconds(self) -> Option<f64> {
         match self {
             Self::Nanoseconds => Some(1.0),

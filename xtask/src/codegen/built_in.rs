@@ -85,7 +85,7 @@ let evictions = factory.lifecycle().v1alpha1();
 
 For custom resources, informer-codegen generates groups, and `factory.informer::<K>()` works without them.";
 
-/// Also removes files that are no longer generated.
+/// Writes the generated files, and removes files that are no longer generated.
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     let (mut written, mut count) = (0, 0);
     for (folder, files) in generate(root)? {
@@ -139,7 +139,7 @@ pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// With `check`, changes nothing, and fails if the file has another text.
+/// Writes `text` to `file`. With `check`, writes nothing, and fails if the file has another text.
 fn refresh_file(root: &Path, file: &str, text: &str, check: bool) -> anyhow::Result<()> {
     let path = root.join(file);
     if std::fs::read_to_string(&path).is_ok_and(|found| found.replace("\r\n", "\n") == text) {
@@ -157,8 +157,8 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
     format!("generated files are stale:\n{list}run `cargo xtask codegen` and commit the changes")
 }
 
-/// Returns the files of each folder. Fails if [`MESSAGES`] has changed since xtask was compiled,
-/// because [`direct`] uses the content at that time.
+/// Returns the folders with their generated files. Fails if [`MESSAGES`] has changed since xtask
+/// was compiled, because [`direct`] uses the content at that time.
 fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
     let messages = root.join(MESSAGES);
     let messages = std::fs::read_to_string(messages).with_context(|| format!("cannot read {MESSAGES}"))?;

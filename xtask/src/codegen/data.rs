@@ -98,7 +98,7 @@ fn parse(text: &str) -> anyhow::Result<Data> {
 }
 
 impl Data {
-    /// Each kind begins on a new line, so that diffs are easy to read.
+    /// Returns the data as JSON. Each kind begins on a new line, so that diffs are easy to read.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
         let lines = self.about.iter().map(|line| Ok(format!("    {}", json(line)?)));
         let excepted = self.not_watched.iter().map(|NotWatched { group, kind }| {

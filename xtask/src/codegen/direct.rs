@@ -128,7 +128,7 @@ fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
 }
 
 /// Returns whether a zero or empty value of `field` means that the field is not set. Go's encoder
-/// writes such a value for a field of the shape [`Shape::Plain`] that is not set.
+/// writes such a value to protobuf, but JSON omits the field.
 fn is_absent_if_zero(field: &Field) -> bool {
     // JSON has a field of these types even if its value is empty.
     let is_always_present = matches!(field.value_type, Type::Message(_) | Type::Quantity | Type::IntOrString);

@@ -245,7 +245,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    /// Adds `bytes` and an end mark, so that the hash depends on where one part ends.
+    /// Adds `bytes` and an end mark, so that the hash of `ab` and `c` is not that of `a` and `bc`.
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes.iter().chain(&[0xff]) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

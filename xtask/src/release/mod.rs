@@ -84,7 +84,7 @@ fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
     for package in &packages.in_order {
         let heading = format!("## [{}]", package.version);
         if !changelog.lines().any(|line| line.starts_with(&heading)) {
-            bail!("add a section `{heading}` with the date to CHANGELOG.md");
+            bail!("add a section `{heading} - YYYY-MM-DD` to CHANGELOG.md");
         }
     }
     Ok(())

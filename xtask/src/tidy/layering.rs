@@ -127,7 +127,8 @@ fn has(names: &[String], name: &str) -> bool {
     names.iter().any(|other| other == name)
 }
 
-/// Returns the package and its dependencies, without those of tests and build scripts.
+/// Returns the package and its dependencies, without those of tests and build scripts. `extra` has
+/// further arguments of `cargo tree`.
 fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
     let output = workspace::cargo()
         .args(["tree", "--package", package, "--edges", "normal"])

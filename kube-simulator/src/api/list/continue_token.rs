@@ -19,7 +19,8 @@ pub(super) struct ContinueToken {
     /// The resource version of the previous page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
-    /// The storage key at which the next page starts, as [`relative`] returns it.
+    /// The storage key at which the next page starts, without the prefix that all keys of the list
+    /// have. Begins with a slash if the list is read from the watch cache.
     start: String,
 }
 
@@ -69,7 +70,7 @@ impl ContinueToken {
         Ok(token)
     }
 
-    /// Returns the key in `start` without a leading slash.
+    /// Returns the field `start` without its leading slash, if any.
     pub(super) fn start(&self) -> &str {
         self.start.strip_prefix('/').unwrap_or(&self.start)
     }

@@ -216,8 +216,9 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that cannot be removed yet: it is not marked as being
-/// deleted, or a controller or a finalizer of its spec still has to empty it.
+/// Returns whether the object is a namespace that this request must not remove. A namespace is first
+/// only marked as being deleted. If controllers are simulated, or if its spec has finalizers, its
+/// removal is left to them.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;
@@ -238,8 +239,8 @@ struct Ending {
 }
 
 impl Ending {
-    /// Returns `None` if the delete has no effect: the object is already being deleted, and the
-    /// delete does not shorten its grace period.
+    /// Returns how a delete ends the object. Returns `None` if the delete has no effect: the object
+    /// has a running grace period, and the delete does not shorten this period.
     ///
     /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
@@ -271,7 +272,7 @@ impl Ending {
     }
 }
 
-/// Returns 1 second for a negative grace period, as the real server does.
+/// Returns the grace period, or 1 second if it is negative, as the real server does.
 fn non_negative(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }

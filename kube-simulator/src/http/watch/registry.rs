@@ -118,7 +118,7 @@ impl WatchRegistry {
 
     /// Ends all streams for a shutdown, in the order of their opening. The first ends after
     /// `after`, and each following one `apart` later. Streams that are opened during the shutdown
-    /// end together with the last of these, or at once.
+    /// end `apart` after the last open stream, or at once if that time has passed.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -131,7 +131,7 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Clears the end time of a shutdown and the counts of ended slow watches, for a restart.
+    /// Forgets a shutdown, and clears the counts of ended slow watches, for a restart.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();

@@ -185,8 +185,8 @@ impl WatchStream {
         self.end_initial(buffer, |end| end.due.is_none());
     }
 
-    /// Sends the bookmark that ends the initial events, if `is_due` returns true. The version of
-    /// the bookmark covers all earlier events.
+    /// Sends the bookmark that ends the initial events, if `is_due` returns true. The bookmark
+    /// has at least the version of each event that was sent before.
     fn end_initial(&mut self, buffer: &mut BytesMut, is_due: impl FnOnce(&EndBookmark) -> bool) {
         if self.framing.is_full(buffer) || self.ended.is_some() || !self.pending.is_empty() {
             return;

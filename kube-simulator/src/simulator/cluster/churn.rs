@@ -11,7 +11,8 @@ use crate::simulator::Error;
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// After a delay, the churn makes up for the missed changes of at most this time.
+/// A late tick makes up for the changes that were due in this time. Other missed changes are
+/// dropped.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.

@@ -37,8 +37,8 @@ impl Client {
     pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
         process::own_group(command).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start a client program of the benchmark")?;
-        let input = child.stdin.take().context("the client has no standard input")?;
-        let output = child.stdout.take().context("the client has no standard output")?;
+        let input = child.stdin.take().context("the client's standard input is no pipe")?;
+        let output = child.stdout.take().context("the client's standard output is no pipe")?;
         let (sender, lines) = mpsc::channel();
         // A thread, so that the time of a line does not depend on checks for interrupts.
         std::thread::spawn(move || {
@@ -60,7 +60,7 @@ impl Client {
     }
 
     /// Waits for the client's next line, which must begin with `word`. Returns the time of the line
-    /// and the number after the word, or 0.
+    /// and the number after `word`, which is 0 if the line has no number.
     pub(crate) fn expect(&self, word: &str, signals: &Signals) -> anyhow::Result<(Instant, usize)> {
         let start = Instant::now();
         loop {

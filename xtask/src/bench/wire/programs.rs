@@ -65,7 +65,7 @@ impl Programs {
         self.ours.get("wire-record").map_or(Path::new("wire-record"), PathBuf::as_path)
     }
 
-    /// Returns `None` if the program is not built.
+    /// Returns the command that starts `program`; `None` if the program is not built.
     pub(crate) fn command(&self, program: Program) -> Option<Command> {
         let path = match program {
             Program::Ours => self.ours.get("wire-ours"),

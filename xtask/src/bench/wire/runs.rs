@@ -16,8 +16,7 @@ use crate::signals::Signals;
 /// The pause after the sync and after events, in which the client frees memory.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Pairs of an event rate per second and a divisor. A rate ends before the event whose index is the
-/// number of all events, divided by the divisor.
+/// Event rates per second, each with a divisor `d`. A rate ends when 1/`d` of all events are sent.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
