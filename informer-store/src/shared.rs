@@ -116,14 +116,14 @@ impl State {
         self.encoded_bytes.is_some()
     }
 
-    /// Updates `encoded_bytes` after a change that replaced the objects in `replaced`.
-    pub(crate) fn count_encoded(&mut self, change: &Change<AnyObject>, replaced: &[Cached<AnyObject>]) {
+    /// Updates `encoded_bytes` after a change that replaced or removed `replaced`.
+    pub(crate) fn count_encoded(&mut self, change: &Change<AnyObject>, replaced: Option<&Cached<AnyObject>>) {
         let added = match change {
             Change::Put(object) => object.encoded_len(),
             Change::Remove(_) => None,
         };
         if added.is_some() || self.has_encoded() {
-            let replaced: usize = replaced.iter().filter_map(Cached::encoded_len).sum();
+            let replaced = replaced.and_then(Cached::encoded_len).unwrap_or(0);
             self.encoded_bytes = Some(self.encoded_bytes.unwrap_or(0) + added.unwrap_or(0) - replaced);
         }
     }
@@ -199,6 +199,9 @@ impl WriterNotes {
         changes: &[Change<AnyObject>],
         failures: &mut Vec<IndexFailure>,
     ) -> Vec<IndexFailure> {
+        if failures.is_empty() && self.indexes.iter().all(|notes| notes.failures.is_empty()) {
+            return Vec::new();
+        }
         let mut earlier = HashSet::new();
         for notes in self.indexes.iter_mut().filter(|notes| !notes.failures.is_empty()) {
             let known = changes.iter().filter_map(|change| notes.failures.remove(change.key()));
@@ -214,18 +217,6 @@ impl WriterNotes {
             }
         }
         new
-    }
-
-    /// Records the failures in `panicked`, and appends them to `new`.
-    pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
-        for failure in panicked {
-            if let Some(position) = self.position(&failure.index) {
-                self.indexes[position].failures.insert(failure.key.clone(), failure.clone());
-            }
-        }
-        // `note_failures` has removed the earlier failures of these objects, so all failures count
-        // as new.
-        new.extend_from_slice(panicked);
     }
 
     /// Returns the indexes whose functions the writer calls: the complete ones, then those under

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use informer_core::{AnyObject, Cached, NamespaceProgress, ResourceVersion};
+use smallvec::SmallVec;
 
 use crate::index::{Applied, Computed, Logged, LoggedChange, value_panicked};
 use crate::shared::{State, WriterNotes};
@@ -32,10 +33,18 @@ pub struct PreparedTransaction<'a> {
     state: &'a RwLock<State>,
     /// The next state, if the changes have been applied to a copy.
     next: Option<State>,
-    is_committed: bool,
+    progress: Progress,
     new_failures: Vec<IndexFailure>,
     /// The failures of indexes under construction.
     joining_failures: Vec<IndexFailure>,
+}
+
+/// How far a [`PreparedTransaction`] is.
+#[derive(Debug, PartialEq, Eq, PartialOrd)]
+enum Progress {
+    Prepared,
+    Committed,
+    Finished,
 }
 
 impl<'a> PreparedTransaction<'a> {
@@ -52,7 +61,7 @@ impl<'a> PreparedTransaction<'a> {
             transaction,
             state,
             next,
-            is_committed: false,
+            progress: Progress::Prepared,
             new_failures,
             joining_failures: failures,
         }
@@ -64,9 +73,10 @@ impl<'a> PreparedTransaction<'a> {
     /// `Eq` of index values, so the caller may hold a lock. Replaced objects are not dropped before
     /// [`finish`](Self::finish).
     pub fn commit(&mut self) {
-        if std::mem::replace(&mut self.is_committed, true) {
+        if self.progress >= Progress::Committed {
             return;
         }
+        self.progress = Progress::Committed;
         let mut state = self.state.write();
         match self.next.take() {
             Some(next) => self.transaction.old_state = Some(std::mem::replace(&mut *state, next)),
@@ -87,9 +97,14 @@ impl<'a> PreparedTransaction<'a> {
     }
 
     fn close(&mut self) -> Vec<IndexFailure> {
+        if self.progress == Progress::Finished {
+            return Vec::new();
+        }
         self.commit();
+        self.progress = Progress::Finished;
         let mut new_failures = std::mem::take(&mut self.new_failures);
-        self.notes.add_failures(&std::mem::take(&mut self.transaction.panicked), &mut new_failures);
+        // `note_failures` has removed the earlier failures of these objects, so all count as new.
+        new_failures.append(&mut self.transaction.panicked);
         self.transaction.log(&mut self.notes, std::mem::take(&mut self.joining_failures));
         new_failures
     }
@@ -105,7 +120,7 @@ impl fmt::Debug for PreparedTransaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PreparedTransaction")
             .field("changes", &self.transaction.changes.len())
-            .field("is_committed", &self.is_committed)
+            .field("progress", &self.progress)
             .finish_non_exhaustive()
     }
 }
@@ -118,10 +133,10 @@ pub(crate) struct Transaction<'a> {
     watermark: Option<&'a ResourceVersion>,
     of_namespaces: &'a [NamespaceProgress],
     /// The index values for each index, in the order of [`WriterNotes::definitions`].
-    computed: Vec<Computed>,
+    computed: SmallVec<[Computed; 2]>,
     /// The result of [`apply_change`] for each change.
-    slots: Vec<Option<(u32, bool)>>,
-    replaced: Vec<Cached<AnyObject>>,
+    slots: SmallVec<[Option<(u32, bool)>; 2]>,
+    replaced: SmallVec<[Cached<AnyObject>; 2]>,
     old_state: Option<State>,
     /// The failures of objects with an index value whose `Hash` or `Eq` panicked.
     panicked: Vec<IndexFailure>,
@@ -132,16 +147,16 @@ impl<'a> Transaction<'a> {
         changes: Vec<Change<AnyObject>>,
         watermark: Option<&'a ResourceVersion>,
         of_namespaces: &'a [NamespaceProgress],
-        computed: Vec<Computed>,
+        computed: SmallVec<[Computed; 2]>,
     ) -> Self {
-        let slots = Vec::with_capacity(changes.len());
+        let slots = SmallVec::with_capacity(changes.len());
         Self {
             changes,
             watermark,
             of_namespaces,
             computed,
             slots,
-            replaced: Vec::new(),
+            replaced: SmallVec::new(),
             old_state: None,
             panicked: Vec::new(),
         }
@@ -167,9 +182,12 @@ impl<'a> Transaction<'a> {
     fn apply(&mut self, state: &mut State, notes: &mut WriterNotes) {
         let mut cursor = Cursor::default();
         for change in &self.changes {
-            let before = self.replaced.len();
-            self.slots.push(apply_change(&mut state.objects, change, &mut cursor, &mut self.replaced));
-            state.count_encoded(change, &self.replaced[before..]);
+            let (slot, replaced) = apply_change(&mut state.objects, change, &mut cursor);
+            state.count_encoded(change, replaced.as_ref());
+            self.slots.push(slot);
+            if let Some(replaced) = replaced {
+                self.replaced.push(replaced);
+            }
         }
         let indexes = state.indexes.iter_mut().zip(&mut notes.indexes).zip(&mut self.computed);
         for ((named, notes), computed) in indexes {
@@ -179,11 +197,11 @@ impl<'a> Transaction<'a> {
             });
             let definition = &notes.definition;
             let panicked = definition.apply(named.index.as_mut(), &mut notes.by_slot, computed, &mut applied);
-            let changes = panicked.into_iter().map(|position| &self.changes[position]);
-            self.panicked
-                .extend(changes.map(|change| {
-                    value_panicked(definition.name(), change.key(), change.resource_version())
-                }));
+            for change in panicked.into_iter().map(|position| &self.changes[position]) {
+                let failure = value_panicked(definition.name(), change.key(), change.resource_version());
+                notes.failures.insert(failure.key.clone(), failure.clone());
+                self.panicked.push(failure);
+            }
         }
         if let Some(watermark) = self.watermark {
             state.watermark = watermark.clone();
@@ -215,25 +233,19 @@ impl<'a> Transaction<'a> {
 }
 
 /// Applies one change to `objects`. Returns the object's slot, and whether the change added an
-/// object that `objects` lacked. Returns `None` if there was no object to remove.
+/// object that `objects` lacked; `None` if there was no object to remove. Also returns the object
+/// that was replaced or removed.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,
     cursor: &mut Cursor,
-    replaced: &mut Vec<Cached<AnyObject>>,
-) -> Option<(u32, bool)> {
+) -> (Option<(u32, bool)>, Option<Cached<AnyObject>>) {
     let key = change.key();
     let found = cursor.find(objects, key.hash_value(), |object| object.key() == key).map(|(slot, _)| slot);
     match (change, found) {
-        (Change::Put(object), Some(slot)) => {
-            replaced.extend(objects.set(slot, object.clone()));
-            Some((slot, false))
-        }
-        (Change::Put(object), None) => Some((objects.insert(key.hash_value(), object.clone()), true)),
-        (Change::Remove(_), Some(slot)) => {
-            replaced.extend(objects.remove(key.hash_value(), slot));
-            Some((slot, false))
-        }
-        (Change::Remove(_), None) => None,
+        (Change::Put(object), Some(slot)) => (Some((slot, false)), objects.set(slot, object.clone())),
+        (Change::Put(object), None) => (Some((objects.insert(key.hash_value(), object.clone()), true)), None),
+        (Change::Remove(_), Some(slot)) => (Some((slot, false)), objects.remove(key.hash_value(), slot)),
+        (Change::Remove(_), None) => (None, None),
     }
 }

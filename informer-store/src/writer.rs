@@ -197,8 +197,7 @@ impl<K: 'static> StoreWriter<K> {
         resource_version: &ResourceVersion,
         is_kept: impl Fn(&ObjectKey) -> bool,
     ) -> Vec<IndexFailure> {
-        let objects = objects.into_iter().map(Cached::cast).collect();
-        self.writer.replace_except(objects, resource_version, &is_kept)
+        self.writer.replace_except(&mut objects.into_iter().map(Cached::cast), resource_version, &is_kept)
     }
 
     /// Returns a handle for reading the store.
@@ -243,7 +242,7 @@ impl Writer {
 
     fn replace_except(
         &mut self,
-        objects: Vec<Cached<AnyObject>>,
+        objects: &mut dyn Iterator<Item = Cached<AnyObject>>,
         resource_version: &ResourceVersion,
         is_kept: &dyn Fn(&ObjectKey) -> bool,
     ) -> Vec<IndexFailure> {

@@ -6,7 +6,7 @@
 //! [`SlotMap`](crate::slot_map::SlotMap).
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -84,8 +84,9 @@ pub(crate) fn compute_all(
     definitions: &[Arc<dyn AnyIndex>],
     changes: &[Change<AnyObject>],
     failures: &mut Failures,
-) -> Vec<Computed> {
-    let mut computed: Vec<_> = definitions.iter().map(|index| index.new_computed(changes.len())).collect();
+) -> SmallVec<[Computed; 2]> {
+    let mut computed: SmallVec<_> =
+        definitions.iter().map(|index| index.new_computed(changes.len())).collect();
     for (number, together) in changes.chunks(COMPUTED_TOGETHER).enumerate() {
         for (index, computed) in definitions.iter().zip(&mut computed) {
             index.compute(together, number * COMPUTED_TOGETHER, computed, failures);
@@ -214,7 +215,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
         applied: &mut dyn Iterator<Item = Option<Applied<'_>>>,
     ) -> Vec<usize> {
         // By slot, because a later change of the same object replaces or removes the position.
-        let mut panicked = BTreeMap::new();
+        let mut panicked = HashMap::new();
         let Some(state) = state.as_any_mut().downcast_mut::<IndexState<V>>() else { return Vec::new() };
         let mut own = ComputedValues { rows: Vec::new(), out_of_use: Vec::new() };
         let computed = computed.downcast_mut::<ComputedValues<V>>().unwrap_or(&mut own);
@@ -231,11 +232,12 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
                 (_, None) => &mut no_values,
             };
             match set_values(state, by_slot, applied.slot, values, &mut computed.out_of_use) {
-                Ok(()) => panicked.remove(&applied.slot),
                 Err(ValuePanicked) => panicked.insert(applied.slot, position),
+                Ok(()) if panicked.is_empty() => continue,
+                Ok(()) => panicked.remove(&applied.slot),
             };
         }
-        panicked.into_values().collect()
+        if panicked.is_empty() { Vec::new() } else { panicked.into_values().collect() }
     }
 }
 
