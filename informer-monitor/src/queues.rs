@@ -1,9 +1,12 @@
 //! [`QueueMetrics`]: the metrics of work queues, with client-go's names.
 //!
+//! A queue is followed if the program has passed the queue to [`QueueMetrics::follow`]. The metrics
+//! then read the depth and the unfinished work from the queue itself, until the queue is dropped.
+//!
 //! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. Names and histogram buckets are
 //! those of `component-base/metrics/prometheus/workqueue`, which Kubernetes' own programs use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -54,14 +57,13 @@ struct Shared {
     followed: Mutex<Vec<Followed>>,
 }
 
-/// A queue whose gauges are part of the metrics. `gauges` returns `None` once the queue has been
-/// dropped.
+/// A followed queue. `gauges` returns `None` once the queue has been dropped.
 struct Followed {
     name: String,
     gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
 }
 
-/// The gauges of all queues with the same name.
+/// The depth and the unfinished work of the followed queues with the same name.
 #[derive(Default)]
 struct Gauges {
     depth: u64,
@@ -83,8 +85,6 @@ impl Gauges {
 
 /// The counters and histograms of all queues with the same name.
 struct Numbers {
-    /// Whether a queue with this name was passed to [`QueueMetrics::follow`].
-    is_followed: bool,
     adds: u64,
     takes: u64,
     retries: u64,
@@ -96,16 +96,14 @@ impl Default for Numbers {
     fn default() -> Self {
         // The buckets range from 10 ns to 10 s.
         let histogram = || Histogram::new((-8..=1).map(|exponent| 10_f64.powi(exponent)));
-        Self { is_followed: false, adds: 0, takes: 0, retries: 0, waited: histogram(), worked: histogram() }
+        Self { adds: 0, takes: 0, retries: 0, waited: histogram(), worked: histogram() }
     }
 }
 
 impl Numbers {
-    /// Returns the number of queued keys. Without `gauges`, returns 0 if `is_followed` is set, and
-    /// otherwise the number of added keys minus the number of taken keys.
+    /// Returns the number of queued keys. `gauges` is `None` if the queue is not followed.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
-        let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.takes) };
-        gauges.map_or(reported, |gauges| gauges.depth)
+        gauges.map_or(self.adds.saturating_sub(self.takes), |gauges| gauges.depth)
     }
 }
 
@@ -131,7 +129,8 @@ impl QueueMetrics {
             let (depth, unfinished) = observe()?;
             Some(Gauges { depth: depth as u64, unfinished })
         });
-        self.change(queue.name(), |numbers| numbers.is_followed = true);
+        // The queue has a series even if it was built without metrics.
+        self.change(queue.name(), |_| {});
         self.shared.followed.lock().push(Followed { name: queue.name().to_owned(), gauges });
     }
 
@@ -143,17 +142,25 @@ impl QueueMetrics {
         change(queues.entry(queue.to_owned()).or_default());
     }
 
-    /// Reads the gauges of the followed queues, and sums them by the name of the queue.
-    fn gauges(&self) -> BTreeMap<String, Gauges> {
+    /// Reads the depth and the unfinished work of all followed queues. Merges the values of queues
+    /// with the same name, and forgets dropped queues.
+    ///
+    /// Also returns the names of the queues that have been dropped since the last call.
+    fn gauges(&self) -> (BTreeMap<String, Gauges>, BTreeSet<String>) {
         let mut followed = self.shared.followed.lock();
         let mut found = BTreeMap::<String, Gauges>::new();
-        followed.retain(|queue| {
-            let gauges = (queue.gauges)();
-            let is_there = gauges.is_some();
-            gauges.iter().for_each(|gauges| found.entry(queue.name.clone()).or_default().merge(gauges));
-            is_there
+        let mut dropped = BTreeSet::new();
+        followed.retain(|queue| match (queue.gauges)() {
+            Some(gauges) => {
+                found.entry(queue.name.clone()).or_default().merge(&gauges);
+                true
+            }
+            None => {
+                dropped.insert(queue.name.clone());
+                false
+            }
         });
-        found
+        (found, dropped)
     }
 }
 
@@ -187,9 +194,9 @@ fn label(queue: &str) -> Labels<'_> {
 impl Collector for QueueMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         // The gauges are read while `queues` is not locked.
-        let gauges = self.gauges();
+        let (gauges, dropped) = self.gauges();
         let mut queues = self.shared.queues.lock();
-        queues.retain(|queue, numbers| !numbers.is_followed || gauges.contains_key(queue));
+        queues.retain(|queue, _| gauges.contains_key(queue) || !dropped.contains(queue));
         let encoder = &mut encoder;
         let depths = queues.iter().map(|(queue, it)| (label(queue), it.depth(gauges.get(queue)) as f64));
         write(encoder, Gauge, "workqueue_depth", "Number of queued keys", depths)?;

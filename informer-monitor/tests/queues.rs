@@ -95,4 +95,6 @@ async fn depth_of_followed_queue_is_its_length() {
     depth(4);
     drop(other);
     depth(3);
+    drop(queue);
+    assert_eq!(page(&metrics).find("pods"), None);
 }
