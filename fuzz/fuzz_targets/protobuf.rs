@@ -38,7 +38,8 @@ trait Object: DeserializeOwned + fmt::Debug + Send + Sync + 'static {}
 
 impl<K: DeserializeOwned + fmt::Debug + Send + Sync + 'static> Object for K {}
 
-/// Returns the decoded events, or the error, as text.
+/// Returns a text with the decoded events. If a piece cannot be decoded, the text has only the
+/// error.
 fn watch<K: Object>(pieces: &[&[u8]]) -> String {
     let mut decoder = WatchDecoder::<K>::new(PrunePaths::default()).encoding(Encoding::Protobuf);
     let mut events = Vec::new();
@@ -54,7 +55,7 @@ fn watch<K: Object>(pieces: &[&[u8]]) -> String {
     }
 }
 
-/// Returns the event with the content of its object.
+/// Returns a text with the event and the content of its object.
 fn event_text<K: Object>(event: &WatchEvent<K>) -> String {
     match event {
         WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
@@ -64,8 +65,8 @@ fn event_text<K: Object>(event: &WatchEvent<K>) -> String {
     }
 }
 
-/// Returns the decoded items and the list's data, such as the continue token, or the error,
-/// as text.
+/// Returns a text with the decoded items and the list's data, such as the continue token. If the
+/// list cannot be decoded, the text has only the error.
 fn list<K: Object>(pieces: &[&[u8]]) -> String {
     let mut decoder = ListDecoder::<K>::new(PrunePaths::default()).encoding(Encoding::Protobuf);
     let mut items = Vec::new();

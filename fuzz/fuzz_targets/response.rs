@@ -33,7 +33,9 @@ fuzz_target!(|input: &[u8]| {
     match (plain, compressed) {
         (Ok(plain), Ok(compressed)) => assert_eq!(plain, compressed),
         (Err(_), Err(_)) => {}
-        (plain, compressed) => panic!("only one body is valid: plain {plain:?}, compressed {compressed:?}"),
+        (plain, compressed) => {
+            panic!("a body is valid in only one of two encodings: plain {plain:?}, compressed {compressed:?}")
+        }
     }
 });
 

@@ -104,7 +104,8 @@ fn generate(
     Ok(files)
 }
 
-/// Returns the content of the file [`ROOT`].
+/// Returns the content of the output folder's `mod.rs`: the trait `CustomGroups` and the types of
+/// its accessors.
 fn root(lowered: &Lowered) -> Module {
     let front = quote!(informer_factory);
     let modules = lowered.modules.iter().map(|module| &module.name);

@@ -31,7 +31,8 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
         }
     }
     bail!(
-        "cannot find a free and different Rust name for each of the groups {groups:?}; generate fewer groups at a time"
+        "cannot find Rust names for the groups {groups:?} that differ from each other and from the methods \
+         of the factory; generate fewer groups at a time"
     )
 }
 

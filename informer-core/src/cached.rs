@@ -2,6 +2,10 @@
 //!
 //! In client-go, a handler that writes through a pointer corrupts the cache, so client-go has a
 //! mutation detector. A [`Cached`] is immutable.
+//!
+//! The handles of encoded objects are of two kinds. A store has closed handles, which cannot be
+//! dereferenced. A handler or reader gets an open handle, which decodes the object at the first
+//! dereference and then keeps the decoded object.
 
 use std::any::TypeId;
 use std::fmt;
@@ -53,14 +57,14 @@ pub struct Cached<K> {
 pub enum AnyObject {}
 
 impl Cached<AnyObject> {
-    /// Returns a handle that can be dereferenced after [`cast_ref`](Self::cast_ref) to the type of
-    /// the object: a new handle if this one is [closed](Self::is_closed), and otherwise this one.
+    /// Returns a new open handle if this handle is closed, and otherwise this handle. Use
+    /// [`cast_ref`](Self::cast_ref) with the type of the object before you dereference the result.
     pub(crate) fn opened(self) -> Self {
         Self::from_handle(self.handle.open())
     }
 
-    /// Returns whether this handle has decoded its object, or has clones. Always `false` if the
-    /// object is not encoded, or if the handle is [closed](Self::is_closed).
+    /// Returns whether this open handle has decoded its object, or has clones. Always `false` for a
+    /// closed handle, and for an object that is not encoded.
     pub(crate) fn is_in_use(&self) -> bool {
         self.handle.is_in_use()
     }
@@ -134,9 +138,9 @@ impl<K> Cached<K> {
         Cached::from_handle(self.handle)
     }
 
-    /// Changes only the static type of the handle, without a check. If this handle cannot decode
-    /// its encoded object ([`is_closed`](Cached::is_closed)), a dereference of the result panics.
-    /// Use [`cast`](Self::cast) for such a handle.
+    /// Changes only the static type of the handle, without a check. If this handle is closed
+    /// ([`is_closed`](Cached::is_closed)), a dereference of the result panics. Use
+    /// [`cast`](Self::cast) for a closed handle.
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Cached<T> {

@@ -17,8 +17,8 @@ pub struct Completion {
     cancelled: Latch,
 }
 
-/// The error of [`Completion::wait`] if the completion was cancelled: before the event, the
-/// informer or the event's handler stopped, or the event's namespace was removed.
+/// The error of [`Completion::wait`] if the completion was cancelled. The event will never happen,
+/// because the informer or handler has stopped, or because the namespace has been removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the awaited sync or removal will not complete: the informer or handler has stopped, or the namespace was removed"

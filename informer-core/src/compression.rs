@@ -2,9 +2,12 @@
 //! dictionaries.
 //!
 //! Objects of one family, for example the pods of one `ReplicaSet`, differ in few bytes. The bytes
-//! of a family's second object become the base of the family: the dictionary for its later objects.
-//! The base is freed with the last object that was compressed with it; the next object is then the
-//! new base. The first object of a family is compressed with the common base.
+//! of a family's second object become the base of the family: the dictionary for the later objects
+//! of this family. The base is freed with the last object that was compressed with it. The next
+//! object of the family then becomes the new base.
+//!
+//! The dictionary for the first object of each family is the common base: the bytes of the first
+//! object that the [`Compressor`] compressed, from any family.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

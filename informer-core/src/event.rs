@@ -1,4 +1,8 @@
 //! [`Event`]: a change of the store, and [`EventBatch`]: the changes of one transaction.
+//!
+//! The events of a store have closed handles to encoded objects. A closed handle cannot be
+//! dereferenced. For a handler, each closed handle is replaced by an open handle, which decodes the
+//! object at the first dereference and then keeps the decoded object.
 
 use crate::{AnyObject, Cached, Deleted, ObjectKey};
 
@@ -71,21 +75,21 @@ impl<K> Event<K> {
 }
 
 impl Event<AnyObject> {
-    /// Returns a copy in which closed handles are replaced by handles that can be dereferenced.
-    /// Returns `None` if no handle of this event is [closed](Cached::is_closed).
+    /// Returns a copy of this event with open handles instead of closed handles. Returns `None` if
+    /// this event has no closed handle.
     pub(crate) fn with_open_handles(&self) -> Option<Self> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether a handler has read or kept an encoded object of this event: an open handle
-    /// has decoded its object, or has clones.
+    /// Returns whether a handler has read or kept an encoded object of this event. After a read,
+    /// the open handle has the decoded object. A handler keeps an object by cloning the open
+    /// handle.
     pub(crate) fn is_in_use(&self) -> bool {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event has a [closed](Cached::is_closed) handle to an object state that
-    /// no earlier event of the store has contained. Always `true` for a deletion with a closed
-    /// handle.
+    /// Returns whether this event contains an encoded version of an object that no earlier event of
+    /// the store has contained. A deletion counts even if its version is not new.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
@@ -95,7 +99,8 @@ impl Event<AnyObject> {
         }
     }
 
-    /// Returns whether a handle of this event is [closed](Cached::is_closed).
+    /// Returns whether this event has a closed handle: an object is encoded, and its handle cannot
+    /// be dereferenced yet.
     pub(crate) fn is_closed(&self) -> bool {
         self.any(Cached::is_closed)
     }

@@ -72,14 +72,16 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     /// Returns the stored object with this key, or `None` if there is no such object.
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
-    /// Calls `visit` for every stored object, in one consistent state. An implementation that reads
-    /// a snapshot returns the snapshot. The caller drops the snapshot while no lock is held, because
-    /// a dropped snapshot can drop objects, whose destructors are user code.
+    /// Calls `visit` for every stored object, in one consistent state.
+    ///
+    /// The caller drops the returned value while no lock is held. An implementation that reads a
+    /// snapshot returns the snapshot, because dropping a snapshot can drop objects, whose
+    /// destructors are user code. Other implementations return `None`.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
-    /// Calls `visit` for every stored object of one namespace, in one consistent state. An
-    /// implementation that reads a snapshot returns the snapshot. Default: calls
-    /// [`for_each_known`](Self::for_each_known), and skips the objects of other namespaces.
+    /// Calls `visit` for every stored object of one namespace, in one consistent state. Returns a
+    /// snapshot or `None`, like [`for_each_known`](Self::for_each_known). Default: calls
+    /// `for_each_known`, and skips the objects of other namespaces.
     fn for_each_known_in(
         &self,
         namespace: &str,

@@ -138,8 +138,9 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
     (Counter, "reflector_watches", "Number of opened watches", |it| Some(it.counts.watches as f64)),
 ];
 
-/// The metrics of an informer with a third label. Each tuple has the name of this label, the
-/// metric's kind, name and help text, and a function that returns the numbers by label value.
+/// The metrics whose series have a label in addition to `resource` and `object`. Each tuple has the
+/// name of the additional label, the metric's kind, name and help text, and a function. The
+/// function returns a number for each value of the additional label.
 const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]

@@ -45,7 +45,7 @@ pub enum IndexError {
     Function {
         /// The name of the index.
         name: String,
-        /// The key of the passed object.
+        /// The key of the object for which the function failed.
         key: ObjectKey,
         /// The error that the function returned, or the message of its panic.
         error: String,

@@ -90,8 +90,9 @@ pub(crate) struct LabelCandidates {
 }
 
 impl LabelCandidates {
-    /// Looks up the supported requirements in the label index. Returns all requirements as `Err` if
-    /// there is no label index, or if the index supports none of them.
+    /// Looks up the equality and `in` requirements in the label index. The result contains the
+    /// other requirements, which are not checked yet. Returns all requirements as `Err` if there is
+    /// no label index, or no equality or `in` requirement.
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,
@@ -113,7 +114,8 @@ impl LabelCandidates {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// Returns the objects that are in all sets. They need not satisfy [`rest`](Self::rest).
+    /// Returns the objects that are in all sets. The caller must compare them with the requirements
+    /// that the index does not support ([`rest`](Self::rest)).
     pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())

@@ -1,4 +1,7 @@
 //! [`Objects`]: the result of a query.
+//!
+//! A slot is the number of an object in the store. A [`Posting`] is the set of the slots of all
+//! objects that have an index value. The set is divided into chunks.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -129,10 +132,10 @@ impl<K: 'static> IntoIterator for Objects<K> {
 /// An iterator over the objects of a query result ([`Objects`]), by value.
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// The index of the current chunk, if the slots are in a [`Posting`] ([`Slots::Of`]).
+    /// The index of the current chunk of the posting. Zero for [`Slots::All`], which has no
+    /// posting.
     chunk: usize,
-    /// The position of the next slot in the chunk. Without a posting ([`Slots::All`]), the next
-    /// slot itself.
+    /// The index of the next element of the current chunk. For [`Slots::All`], the next slot.
     position: usize,
 }
 

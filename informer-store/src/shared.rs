@@ -191,8 +191,9 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Replaces the recorded failures for the objects of `changes` with those in `failures`.
-    /// Returns the failures that were not recorded before. The failures of indexes under
+    /// Updates the recorded failures of the complete indexes: removes those of all objects in
+    /// `changes`, and moves those in `failures` here. Returns the moved failures, except those of
+    /// objects that had a recorded failure in the same index before. The failures of indexes under
     /// construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,

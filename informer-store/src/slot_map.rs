@@ -69,7 +69,7 @@ impl Renumbering {
         self.new_slots.get(old as usize).copied().filter(|new| *new != FREE)
     }
 
-    /// Returns the number of new slots.
+    /// Returns the number of entries. Their new slots are `0..len`.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -87,10 +87,10 @@ impl<'a> PreparedTransaction<'a> {
     /// Commits the transaction if it has not been committed, releases the write lock, and drops the
     /// replaced objects.
     ///
-    /// If an index function fails for an object, the store has the object but the index lacks it.
-    /// Returns these failures, except for objects that the index already lacked because of a
-    /// failure. The index also lacks an object if `Hash` or `Eq` of its index value panics; these
-    /// failures are always returned.
+    /// An index lacks an object of the store if the index function fails for it, or if `Hash` or
+    /// `Eq` of an index value panics. Returns these failures of the changed objects. Exception: a
+    /// failure of an index function is not returned if the index already lacked the previous
+    /// version of the object because of a failure.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
@@ -134,7 +134,8 @@ pub(crate) struct Transaction<'a> {
     of_namespaces: &'a [NamespaceProgress],
     /// The index values for each index, in the order of [`WriterNotes::definitions`].
     computed: SmallVec<[Computed; 2]>,
-    /// The result of [`apply_change`] for each change.
+    /// For each change, the slot of the object, and whether the change added the object. `None` if
+    /// there was no object to remove.
     slots: SmallVec<[Option<(u32, bool)>; 2]>,
     replaced: SmallVec<[Cached<AnyObject>; 2]>,
     old_state: Option<State>,
@@ -232,9 +233,10 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Applies one change to `objects`. Returns the object's slot, and whether the change added an
-/// object that `objects` lacked; `None` if there was no object to remove. Also returns the object
-/// that was replaced or removed.
+/// Applies one change to `objects`. Returns two values:
+/// - The slot of the object, and whether the object was added. `None` if there was no object to
+///   remove.
+/// - The object that was replaced or removed, if any.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,

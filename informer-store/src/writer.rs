@@ -122,10 +122,11 @@ impl<K: 'static> StoreWriter<K> {
     /// reached), in one step. If a key is changed twice, the last change counts. If `watermark` is
     /// `None`, the watermark stays the same.
     ///
-    /// If an index function fails for an object, the store has the object but the index lacks it.
-    /// Returns these failures, except for objects that the index already lacked because of a
-    /// failure. The index also lacks an object if `Hash` or `Eq` of its index value panics; these
-    /// failures are always returned. [`Indexer::index_failures`] returns all current failures.
+    /// An index lacks an object of the store if the index function fails for it, or if `Hash` or
+    /// `Eq` of an index value panics. Returns these failures of the changed objects. Exception: a
+    /// failure of an index function is not returned if the index already lacked the previous
+    /// version of the object because of a failure. [`Indexer::index_failures`] returns all current
+    /// failures.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,
@@ -156,7 +157,7 @@ impl<K: 'static> StoreWriter<K> {
     /// the store has reached, stays the same, because the store can lack earlier changes of other
     /// objects. For many objects, [`transaction`](Self::transaction) is faster.
     ///
-    /// Returns failures of index functions; [`transaction`](Self::transaction) describes which.
+    /// Returns the same failures of indexes as [`transaction`](Self::transaction).
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -179,7 +180,7 @@ impl<K: 'static> StoreWriter<K> {
     /// If the store already contains the same version of an object, the store keeps its copy of the
     /// object.
     ///
-    /// Returns failures of index functions; [`transaction`](Self::transaction) describes which.
+    /// Returns the same failures of indexes as [`transaction`](Self::transaction).
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,

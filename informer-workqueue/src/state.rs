@@ -4,8 +4,8 @@
 //! sets `dirty` and `processing` of client-go correspond to the [`Place`] of a key.
 //!
 //! A key can be delayed while it is queued or processed by a worker. When the delay is over, the
-//! key is added, even if a worker has processed it meanwhile. A key is pending if it is queued, or
-//! if it was added while a worker processes it.
+//! key is added, even if a worker has processed it during the delay. A key is pending if it is
+//! queued, or if it was added while a worker processes it.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -25,9 +25,11 @@ pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
-    /// The queue is shut down. `shut_down_with_drain` waits for the remaining keys.
+    /// The queue is shut down. The last call was `shut_down_with_drain`, which waits for the
+    /// remaining keys.
     Draining,
-    /// The queue is shut down. `shut_down_with_drain` does not wait.
+    /// The queue is shut down. The last call was `shut_down`, which ends the wait of earlier calls
+    /// of `shut_down_with_drain`.
     Down,
 }
 
@@ -44,8 +46,8 @@ pub(crate) struct State<T> {
     lanes: Lanes,
     /// The items that workers have, in the order in which they were taken.
     running: List,
-    /// The number of items whose keys were added meanwhile, and are queued again when the items
-    /// end.
+    /// The number of running items whose keys were added while a worker had the item. Such a key is
+    /// queued again when its item ends.
     returning: usize,
     delays: Delays,
     mode: Mode,
@@ -85,7 +87,7 @@ pub(crate) struct Ended<T> {
     /// The key, if the queue does not keep it. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// Whether the key is added again because of [`Next`].
+    /// Whether [`State::end`] added or delayed the key because its argument `next` required this.
     pub(crate) is_added: bool,
 }
 
@@ -142,7 +144,8 @@ impl<T> State<T> {
         work
     }
 
-    /// Makes a key pending. A key that is pending already gets the higher of both priorities.
+    /// Makes a key pending. If the key was pending before, keeps the higher of the old and new
+    /// priority.
     fn make_pending(&mut self, id: u32, priority: Priority, now: Option<Instant>) {
         let slot = self.slots.get_mut(id);
         match slot.place {
@@ -171,7 +174,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Delays a key until `at`. If the key is delayed already, the earlier time counts.
+    /// Delays a key until `at`. If the key was delayed before, keeps the earlier time and the
+    /// higher priority.
     fn delay(&mut self, id: u32, at: Instant, priority: Priority) {
         let slot = self.slots.get_mut(id);
         match &mut slot.delay {
@@ -194,8 +198,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item. Queues its key if it was added meanwhile. Also adds or delays the key as
-    /// `next` requires, but never queues it twice.
+    /// Ends an item. Queues its key if the key was added while a worker had the item. Also adds or
+    /// delays the key as `next` requires, but never queues the key twice.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -223,8 +227,8 @@ impl<T> State<T> {
         self.abandoned += 1;
     }
 
-    /// Stops accepting keys, and cancels all delays. The returned keys must be dropped while the
-    /// lock is not held.
+    /// Stops accepting keys, and cancels all delays. Returns the keys that were only delayed, not
+    /// queued or processed. They must be dropped while the lock is not held.
     pub(crate) fn shut_down(&mut self, mode: Mode) -> Vec<T> {
         self.mode = mode;
         let mut keys = Vec::new();
@@ -242,8 +246,8 @@ impl<T> State<T> {
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns the outcome of a drain: whether all items were processed. `None` if the drain must
-    /// wait; `Some(false)` only after a shutdown without a drain.
+    /// Returns whether all items were processed. Returns `None` if a call of `shut_down_with_drain`
+    /// must wait until then. `Some(false)` only in [`Mode::Down`].
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
@@ -267,14 +271,14 @@ impl<T> State<T> {
     }
 
     /// Returns the end of the earliest delay. Returns `None` if there are no delays, or if the
-    /// timekeeper wakes by then.
+    /// timer of a waiting worker ends by then.
     fn earliest_unwatched_delay(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns whether all items were processed. While the drain continues, registers the waiter
-    /// and returns `None`.
+    /// Returns whether all items were processed. If a call of `shut_down_with_drain` must still
+    /// wait, registers its waker and returns `None`.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,
@@ -288,7 +292,8 @@ impl<T> State<T> {
         drained
     }
 
-    /// Unregisters a waiting drain. Returns its waker, unless the waiter was woken.
+    /// Unregisters a task that waits in `shut_down_with_drain`. Returns its waker, unless the task
+    /// was woken.
     pub(crate) fn unregister_drainer(&mut self, ticket: Ticket) -> Option<Waker> {
         self.drainers.unregister(ticket)
     }
@@ -296,9 +301,9 @@ impl<T> State<T> {
     /// Selects the waiters to wake after a change:
     ///
     /// - one waiting worker for each queued key, minus the workers that have been woken already;
-    /// - if there are delays, no worker has been woken, and no waiting worker has a timer for the
-    ///   earliest delay: one worker, which then sets such a timer. A worker that has been woken
-    ///   sets the timer itself, or takes an item, which causes the next selection;
+    /// - one worker that sets a timer for the earliest delay, if no waiting worker has this timer
+    ///   and none has been woken. A worker that has been woken sets the timer itself, or takes an
+    ///   item, which causes the next selection;
     /// - all waiters, when the queue is shut down and has no further items.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {
@@ -335,8 +340,8 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns the passed key if an equal key has a slot, or if the queue is shut down.
-    /// The returned key must be dropped while the lock is not held.
+    /// Adds a key. Returns the passed key if an equal key is queued, delayed or processed, or if
+    /// the queue is shut down. The returned key must be dropped while the lock is not held.
     pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);
@@ -346,8 +351,9 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`. Returns the passed key if an equal key has a slot, or if the queue
-    /// is shut down. The returned key must be dropped while the lock is not held.
+    /// Delays a key until `at`. Returns the passed key if an equal key is queued, delayed or
+    /// processed, or if the queue is shut down. The returned key must be dropped while the lock is
+    /// not held.
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);

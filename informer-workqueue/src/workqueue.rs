@@ -107,7 +107,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Adds a key after a delay, or at once if the delay is zero. If the key is delayed already,
-    /// the delay that ends earlier counts.
+    /// the earlier time applies.
     ///
     /// A delayed key can be added and processed before its delay is over. It is still added once
     /// more when the delay is over. A shutdown drops delayed keys.
@@ -116,7 +116,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Adds a key with a priority after a delay, or at once if the delay is zero. If the key is
-    /// delayed already, the delay that ends earlier and the higher priority count.
+    /// delayed already, the earlier time and the higher priority apply.
     pub fn add_after_with_priority(&self, key: T, delay: Duration, priority: Priority) {
         self.shared.add_after(key, delay, priority);
     }

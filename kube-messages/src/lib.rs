@@ -241,7 +241,7 @@ impl Message {
         self.fields.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// Sorts the fields by number and computes `places`.
+    /// Sorts the fields by number, and fills `places` with their positions.
     fn complete(&mut self) {
         self.fields.sort_by_key(|field| field.number);
         let numbers = self.fields.last().map_or(0, |field| field.number as usize + 1);

@@ -34,7 +34,8 @@ impl Args {
 /// A Go module with its version, and the folder in it that contains the definitions.
 type Module = (&'static str, &'static str);
 
-/// The Go version of `xtask/controlplane` supports this version of Gateway API.
+/// The module of Gateway API. A later version can need a newer version of Go than the Go program in
+/// `xtask/controlplane`.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
 /// The code for these definitions is only generated and compiled.

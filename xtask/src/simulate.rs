@@ -24,7 +24,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) const CI: Self = Self::of(2_000, 0);
 
-    /// The seeds follow those of [`Self::CI`], so that no seed runs twice.
+    /// The arguments for `cargo xtask ci --long`: the 10,000 seeds after those of [`Self::CI`].
     pub(crate) const LONG: Self = Self::of(10_000, 2_000);
 
     pub(crate) const fn of(seeds: u64, from: u64) -> Self {

@@ -1,7 +1,8 @@
 //! Generates Rust code from the model of API groups, versions and kinds: methods that return
 //! informers, such as `factory.core().v1().pods()`.
 //!
-//! Code can have a gate, which is a condition on the version of Kubernetes.
+//! Code can have a gate, which is a condition on the version of Kubernetes. Macros of k8s-openapi
+//! around the code, such as `k8s_if_ge_1_36!`, remove the code from programs for other versions.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -30,7 +31,8 @@ pub enum Part {
     Gated(Gate, Vec<Part>),
 }
 
-/// Wraps the parts in the macros of `gate`, if `gate` has any.
+/// Combines the parts into one [`Part::Gated`]. Returns the parts unchanged if `gate` allows every
+/// version of Kubernetes.
 pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
@@ -123,8 +125,8 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Returns one `impl` block for each distinct [`Gate`] of `items`, in the macros of this gate. The
-/// block with the gate `outer` gets no macros, because the surrounding code already has them.
+/// Returns one `impl` block for each distinct [`Gate`] of `items`, wrapped in the gate's macros.
+/// The block for the gate `outer` gets no macros, because the surrounding code already has them.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

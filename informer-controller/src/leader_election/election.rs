@@ -32,7 +32,7 @@ pub(super) enum Request {
 pub(super) enum Response {
     /// The lease that the request has read or written.
     Lease(Box<Lease>),
-    /// Only for [`Request::Get`].
+    /// The lease does not exist. Only a [`Request::Get`] has this response.
     NotFound,
     /// Another request has written or created the lease in the meantime.
     Conflict,

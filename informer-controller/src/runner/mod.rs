@@ -205,8 +205,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` is called with the old and with the new object, so that a change
     /// of the owner queues both owners. For a deletion, `keys` is called with the last known state
-    /// and with the state before it. `keys` runs in a handler, so it must be quick and must not
-    /// block. If it panics, the event is lost and the panic is logged.
+    /// of the object. If the object's preceding event had another state, `keys` is also called with
+    /// that state. `keys` runs in a handler, so `keys` must be quick and must not block. If `keys`
+    /// panics, the event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
     /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object, which left the

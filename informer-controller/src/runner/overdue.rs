@@ -35,8 +35,8 @@ impl Overdue {
                 namespace,
                 cache = cache(),
                 parked_for = ?self.deadline,
-                "keys of a namespace stay parked and are not reconciled, because a cache has not \
-                 listed the namespace or no longer watches it. Grant the verbs list and watch in the \
+                "keys of a namespace stay parked: they wait and are not reconciled, because a cache has \
+                 not listed the namespace or no longer watches it. Grant the verbs list and watch in the \
                  namespace, add the namespace to the informer again, or remove it from all informers \
                  of the controller"
             );

@@ -17,14 +17,15 @@ pub(super) struct ParkingLot<T> {
     pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// The keys that wait for the caches. While a key waits, workers can send the key again. The
-    /// value is the highest priority that was sent with the key.
+    /// The parked keys: they wait for the caches. While a key waits, it can be queued again, and a
+    /// worker then sends it to `arrivals` again. The value is the highest priority that arrived
+    /// with the key.
     pub(super) parked: HashMap<T, Priority>,
 }
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
-    /// Holds the keys that workers send, and queues each key again when the caches are ready for
-    /// it. Returns when all senders are dropped.
+    /// Holds the keys that workers send to `arrivals`. Queues each key again when the caches are
+    /// ready for it. Returns when all senders are dropped.
     pub(super) async fn run(mut self) {
         let mut waits = FuturesUnordered::new();
         loop {

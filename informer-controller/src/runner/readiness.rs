@@ -46,14 +46,14 @@ enum Coverage {
     /// A cache has not listed the namespace yet. Or a cache that adds keys to the queue no longer
     /// watches the namespace, but another such cache still watches it.
     Partial {
-        /// The position in `Readiness::caches` of a cache that has not listed the namespace, or if
-        /// all have listed it, of one that no longer watches it.
+        /// The position of a cache in `Readiness::caches`. This cache has not listed the namespace.
+        /// If all caches have listed the namespace, this cache no longer watches it.
         cache: usize,
-        /// A completion that is set when `cache` has listed the namespace, or watches it again.
+        /// Set when the cache at `cache` has listed the namespace, or watches the namespace again.
         complete: Completion,
-        /// Empty if `cache` has not listed the namespace. Otherwise, one token for each cache that
-        /// adds keys to the queue and still watches the namespace. A token is cancelled when its
-        /// cache stops watching the namespace.
+        /// Empty if the cache at `cache` has not listed the namespace. If the cache at `cache` no
+        /// longer watches the namespace: one token for each other cache that adds keys to the queue
+        /// and still watches the namespace. A token is cancelled when its cache stops watching.
         other_watches: Vec<CancellationToken>,
     },
     /// Keys of the namespace are dropped, for one of these reasons:
@@ -80,8 +80,8 @@ pub(super) enum Action {
 pub(super) struct NamespaceView {
     /// Whether a cache had already stopped watching the namespace when this view was created.
     is_released: bool,
-    /// One token for each cache that watched the namespace when this view was created, cancelled
-    /// when that cache stops watching it.
+    /// One token for each cache that watched the namespace when this view was created. A token is
+    /// cancelled when its cache stops watching the namespace.
     removed: Vec<CancellationToken>,
 }
 
@@ -186,7 +186,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until a [`Coverage::Partial`] with these fields is possibly outdated.
+/// Waits until `complete` is set or cancelled, or one of `other_watches` is cancelled. The
+/// [`Coverage`] of the namespace can then be another one.
 async fn change(complete: &Completion, other_watches: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = other_watches.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {

@@ -66,7 +66,7 @@ pub struct RunnerStats {
     /// [deadline](crate::WriteTracker::with_deadline) of a write that the controller made for the
     /// key. The key was then queued again, although a cache possibly lacked the write.
     pub parked_timed_out: u64,
-    /// The number of keys that are parked now.
+    /// The number of keys that wait for a cache now, without occupying a worker.
     pub parked_now: usize,
     /// The number of reconcile calls that run now.
     pub active: usize,

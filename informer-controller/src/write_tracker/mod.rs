@@ -84,14 +84,15 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// The number that [`WriteTracker::timed_out`] returns.
+    /// The number of writes so far that a cache possibly lacked at their deadline.
     timed_out: AtomicU64,
 }
 
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// When this many keys have writes, the tracker removes the expired writes of all keys.
+    /// When this many keys have writes, the next recorded write removes the expired writes of all
+    /// keys.
     sweep_at: usize,
 }
 
@@ -99,10 +100,10 @@ struct Keys<T> {
 /// can hold the last reference to a store, and the drop of its objects can run user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// If fewer keys have writes, the tracker does not look for expired writes of other keys.
+/// While fewer keys have writes, a recorded write does not remove the expired writes of other keys.
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
-/// The maximum deadline of a tracker: a year.
+/// The maximum of [`Shared::deadline`], after which a key no longer waits for a write: a year.
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<T: Hash + Eq + Clone> WriteTracker<T> {
@@ -147,11 +148,11 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         self.shared.keys.lock().pending.len()
     }
 
-    /// Returns the number of writes that a cache possibly lacked when [`KeyWrites::is_ready`] or
-    /// [`KeyWrites::ready`] found that their deadline was over. A write is not counted before one
-    /// of these methods is called for its key. If a newer write is recorded before that call, the
-    /// older write is possibly never counted. A write whose request ends after the deadline gets a
-    /// new deadline, and can be counted again.
+    /// Returns the number of writes so far that a cache possibly lacked at their
+    /// [deadline](Self::with_deadline). Only calls of [`KeyWrites::is_ready`] and
+    /// [`KeyWrites::ready`] count the writes of their key. If a newer write is recorded before such
+    /// a call, the older write is possibly never counted. A write whose request ends after the
+    /// deadline gets a new deadline, and can be counted again.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -263,7 +264,8 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes expired writes, if the number of keys has doubled since the last sweep.
+    /// Removes the expired writes of all keys, if the number of keys has doubled since the last
+    /// sweep.
     fn sweep(&mut self, now: Instant) -> Garbage {
         let mut garbage = Garbage::new();
         if self.pending.len() >= self.sweep_at {

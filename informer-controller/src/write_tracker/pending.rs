@@ -80,8 +80,8 @@ pub(super) enum Condition {
         shows_deletion: StoreCheck,
         is_over: CancellationToken,
     },
-    /// The request is in flight, or its outcome is unknown. Met when the token is cancelled,
-    /// because the outcome was reported.
+    /// The request has no reported outcome. A report to the [`WriteInFlight`](super::WriteInFlight)
+    /// cancels the token, and the condition is then met.
     InFlight(CancellationToken),
     /// The request has failed, and the server has possibly applied it. Never met:
     /// [`KeyWrites::ready`](super::KeyWrites::ready) reads the object, and replaces this condition.

@@ -15,9 +15,9 @@ use super::list::{FirstList, Listed, Scope, is_same};
 use super::state::{SLICE, State};
 use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
-/// The newest change, except resyncs, of each key that is queued or in flight.
+/// The newest change of each key that is queued or in flight. Resyncs do not count.
 struct Unprocessed<K> {
-    /// In the order in which the keys were queued.
+    /// One change per key. Keys in flight come first, followed by keys that are only queued.
     newest: Vec<Delta<K>>,
     /// The position of each key in `newest`.
     by_key: HashMap<ObjectKey, usize>,

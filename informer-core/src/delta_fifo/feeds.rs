@@ -6,6 +6,9 @@
 //!
 //! Only a batch that leaves no change in the queue reports new resource versions and released
 //! feeds, because only then has the consumer taken all changes up to these versions.
+//!
+//! The queue's initial list consists of the initial lists of all namespaces that were added before
+//! [`Feeds::start`]. The queue's initial list can end without the part of an optional namespace.
 
 use std::sync::Arc;
 
@@ -27,10 +30,10 @@ struct Feed {
     id: FeedId,
     namespace: Arc<str>,
     stage: Stage,
-    /// Whether the queue is synced only after the consumer has processed the initial list of this
-    /// namespace. Exception: see `is_optional`.
+    /// Whether the initial list of this namespace is a part of the queue's initial list. The queue
+    /// is synced when the consumer has processed all parts.
     is_initial: bool,
-    /// Whether the queue can be synced before this namespace is listed.
+    /// Whether the queue's initial list can end without this namespace's part.
     is_optional: bool,
     newest: ResourceVersion,
     /// Whether the next report to the consumer must contain this namespace.
@@ -47,7 +50,8 @@ impl Feed {
     }
 }
 
-/// Two events of one namespace for which tasks can wait.
+/// Lets tasks wait until the initial list of a namespace has been processed, or until the namespace
+/// has been released.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
     /// Set when the consumer has processed the namespace's initial list.
@@ -83,8 +87,9 @@ pub(super) struct Feeds {
     /// The lowest resource version of all namespaces, as last reported to the consumer. Empty
     /// before the first report.
     announced: ResourceVersion,
-    /// Whether the next report must contain [`Progress::minimum`] even if it equals `announced`.
-    /// After a requeue, the consumer's store has possibly not reached that version.
+    /// Whether the next report must repeat the lowest resource version, even if it has not changed.
+    /// Set when the consumer requeues an item: the consumer's store possibly lacks changes up to
+    /// the version that was reported.
     must_report_minimum: bool,
     has_progress: bool,
     is_finished: bool,
@@ -101,8 +106,8 @@ impl Feeds {
         self.has_progress
     }
 
-    /// Adds a feed for a namespace. If [`end`](Self::end) has been called, the completions are
-    /// cancelled.
+    /// Adds a feed for a namespace. If the queue will process no further batch, the returned
+    /// completions are already cancelled.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -156,15 +161,16 @@ impl Feeds {
         self.has_started = true;
     }
 
-    /// Allows the queue to be synced before this namespace is listed. If all namespaces are
-    /// optional, at least one of them must be listed. Returns whether the call had an effect.
+    /// Makes this namespace optional: the queue can be synced before this namespace is listed. If
+    /// all namespaces are optional, at least one of them must be listed. Returns whether the call
+    /// had an effect.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's initial list has arrived. If at least one namespace has been
-    /// listed, [optional](Self::make_optional) namespaces may be missing.
+    /// Returns whether the queue's initial list can end: all its namespaces have been listed, or at
+    /// least one has been listed and all others are optional.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
@@ -280,7 +286,9 @@ impl Feeds {
     }
 
     /// Records that the consumer has processed a batch that reported `namespaces`. Returns the
-    /// completions that the caller must set while the queue is not locked.
+    /// completions that the caller must set while the queue is not locked. These are
+    /// [`Feed::released`] of each released namespace, and [`Feed::synced`] of each other namespace,
+    /// if not set before.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {

@@ -57,8 +57,9 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The number of deltas queued until the batch was taken; one less if the batch left changes in
-    /// the queue. `Batch::wait_for_more` waits while the queue's current number equals this number.
+    /// The queue's count of all deltas so far, when the batch was taken; one less if the batch left
+    /// changes in the queue. `Batch::wait_for_more` waits while the queue's count equals this
+    /// number.
     pub(super) arrivals: u64,
 }
 
@@ -67,7 +68,8 @@ pub(super) struct Taken<K> {
 pub(super) struct Processed<K> {
     /// Whether the whole initial list has now been processed.
     pub(super) completes_initial: bool,
-    /// The completions of namespaces to set now.
+    /// The completions to set now: of namespaces whose initial list has been processed, and of
+    /// released namespaces whose objects have been removed.
     pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

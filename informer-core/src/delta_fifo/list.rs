@@ -80,14 +80,15 @@ impl<K> Listed<K> {
     }
 }
 
-/// Whether an arriving list is the initial list of its source, and whether it belongs to the
-/// initial list of the queue. A source lists all objects, or the objects of one namespace.
+/// Whether an arriving list is an initial list, and of what. If each namespace has its own source,
+/// the initial list of the queue has one part per namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
     /// The arriving list is the initial list of the queue, or its part for one namespace.
     OfQueue,
-    /// The arriving list is the initial list of a namespace, and the queue can be synced without
-    /// this list.
+    /// The arriving list is the initial list of a namespace, but no part of the queue's initial
+    /// list. The namespace was added later, or is optional and was not listed before the queue's
+    /// initial list ended.
     OfNamespace,
     /// The arriving list is not an initial list: it is a relist, the first input of the queue was a
     /// change, or the list is ignored because its namespace is no longer watched.
@@ -103,8 +104,8 @@ impl<K: 'static> State<K> {
     /// store (`known`) already has. Returns handles that the caller must drop while the queue is
     /// not locked.
     ///
-    /// If the list is an initial list and `known` is not `None`, queues the new and changed objects
-    /// at once.
+    /// If the list is an initial list and `known` is not `None`, also queues the other objects,
+    /// without waiting for the end of the list.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -182,9 +183,9 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Records that all changes of a complete list have been queued. If this list belongs to the
-    /// initial list of the queue, the queue is synced only after the queued items of this list have
-    /// been processed.
+    /// Records that all changes of a complete list have been queued. If the list is the initial
+    /// list of the queue, or one namespace's part of it, the queue is synced only after the
+    /// consumer has processed the queued items of this list.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));

@@ -335,9 +335,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// Returns the objects; for an unchanged object, returns the handle that the queue or the
-    /// [consumer's store](Self::with_known_objects) already has. If the queue has access to this
-    /// store, also queues new and changed objects of the initial list at once.
+    /// Returns the objects. If the queue or the [consumer's store](Self::with_known_objects) has
+    /// the same version of an object, returns the existing handle. While the initial list arrives,
+    /// also queues the other objects, without waiting for the end of the list. This requires access
+    /// to the consumer's store.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();

@@ -148,10 +148,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         drop(foreign);
     }
 
-    /// Returns the objects, without those of other namespaces. For an unchanged object, returns the
-    /// handle that the queue or the [consumer's store](DeltaFifo::with_known_objects) already has.
-    /// If the queue has access to this store, also queues new and changed objects of the
-    /// namespace's initial list at once.
+    /// Returns the objects, without those of other namespaces. If the queue or the [consumer's
+    /// store](DeltaFifo::with_known_objects) has the same version of an object, returns the
+    /// existing handle. While the namespace's initial list arrives, also queues the other objects,
+    /// without waiting for the end of the list. This requires access to the consumer's store.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let foreign = self.remove_foreign(&mut objects, Cached::key);
         let mut unused = Vec::new();

@@ -14,7 +14,7 @@ pub(super) enum Population {
     Arriving {
         /// Whether the whole initial list has been queued.
         arrived: bool,
-        /// The number of queued keys of the initial list.
+        /// The number of keys of the initial list that are in the queue now.
         queued: usize,
         /// The number of keys of the initial list in the batch in flight, plus one if this batch
         /// announces the end of the list.

@@ -335,8 +335,9 @@ impl<K: 'static> State<K> {
     }
 
     /// Requeues one item of the batch in flight. If newer changes of the item's key are queued,
-    /// requeues only a removal of the object. After this call, the batch reports no resource
-    /// version: without this item, the consumer's store does not equal any state of the server.
+    /// requeues only the item's [`Delta::Deleted`] or [`Delta::Released`], if it has one. After
+    /// this call, the batch reports no resource version: without this item, the consumer's store
+    /// does not equal any state of the server.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;

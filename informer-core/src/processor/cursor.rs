@@ -26,7 +26,8 @@ pub(super) enum Next<'a, K> {
     /// An event that only the cursor's handler receives: the add of an object that existed when the
     /// handler was added.
     Own(Event<K>),
-    /// The handler has received all of its initial objects.
+    /// The end of the initial objects. These are the objects of the informer's initial list, or the
+    /// objects in the store if the handler was added after that list.
     InitialComplete,
 }
 

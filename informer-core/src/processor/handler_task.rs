@@ -49,7 +49,7 @@ struct HandlerTask {
     /// Whether the handlers have been given an encoded object so far. All handlers share this flag.
     has_encoded: Arc<AtomicBool>,
     /// Whether this handler has possibly read or kept an encoded object. If so, this handler gets
-    /// its own handles to encoded objects instead of shared handles.
+    /// its own copies of events with encoded objects, instead of shared copies.
     uses_objects: bool,
     stopwatch: Stopwatch,
     /// The number of calls so far, which decides when the task yields. It is not reset when the
@@ -63,9 +63,9 @@ struct HandlerTask {
 /// An event that a handler can read, even if its objects are encoded.
 enum Opened<'a> {
     Original(&'a Event<AnyObject>),
-    /// A copy that several handlers share.
+    /// A copy of the event that several handlers share.
     SharedCopy(&'a Event<AnyObject>),
-    /// A copy for this handler only.
+    /// A copy of the event for this handler only.
     OwnCopy(Event<AnyObject>),
 }
 
@@ -74,8 +74,8 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read or kept an encoded object of this copy. Always `false`
-    /// for the original event.
+    /// Returns whether a handler has read or kept an encoded object of this event's copy. Always
+    /// `false` for [`Original`](Self::Original), which is not a copy.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,

@@ -30,7 +30,8 @@ pub(super) struct Inbox<K> {
     pub(super) threshold: Option<usize>,
     /// The batches in the shared backlog that the handler has not taken; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
-    /// The number of events that were merged into events that the handler has taken.
+    /// By how many events merging has reduced the events that the handler has taken. Counted since
+    /// the handler was added.
     pub(super) merged: u64,
 }
 

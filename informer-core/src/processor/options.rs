@@ -15,16 +15,16 @@ pub struct HandlerOptions {
     /// counts as waiting. Default: 1,024. Zero means one. With `None`, events are never coalesced,
     /// and memory is unbounded.
     ///
-    /// The number of waiting events of a slow handler is at most the sum of:
+    /// A handler is slow while events are coalesced for it. The number of waiting events of a slow
+    /// handler is at most the sum of:
     ///
     /// - the threshold,
     /// - the number of events of one transaction of the store,
     /// - the merged events: one per object (two for an object that was deleted and added again).
     ///
-    /// Slow handlers share merged events. For each other slow handler, add the number of merged
-    /// events again: events that the other handler has received are not merged with events that it
-    /// has not received. If there are other slow handlers, the merged events that this handler has
-    /// taken, but not processed, count in addition.
+    /// If there are other slow handlers, the merged events count several times: at most the number
+    /// of slow handlers plus one. The reason is that slow handlers share merged events. Events that
+    /// one slow handler has taken are not merged with later events.
     pub threshold: Option<usize>,
     /// Whether updates drop their old object if they arrive after the number of waiting events has
     /// reached the [`threshold`](Self#structfield.threshold). The handler then receives the new

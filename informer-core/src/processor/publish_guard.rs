@@ -1,4 +1,5 @@
-//! [`PublishGuard`]: a published batch of events.
+//! [`PublishGuard`]: a published batch of events. A handler is slow while its waiting events are
+//! coalesced. Slow handlers share a backlog of coalesced events.
 
 use std::fmt;
 use std::task::Waker;
@@ -53,8 +54,9 @@ impl PublishGuard {
         self.any_wants_resyncs = any_wants_resyncs;
     }
 
-    /// Adds the batch to the mailbox of one handler. The handler receives the resyncs of the batch
-    /// if `wants_resyncs` is `true`. Otherwise, only a slow handler can receive them.
+    /// Adds the batch to the mailbox of one handler, without its resyncs if `wants_resyncs` is
+    /// `false`. Exception: the shared backlog of slow handlers contains the resyncs if at least one
+    /// handler wants them. So a slow handler can receive resyncs that it does not want.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {

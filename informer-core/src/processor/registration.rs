@@ -40,8 +40,9 @@ impl HandlerRegistration {
         self.listener().synced.clone()
     }
 
-    /// Returns whether the handler is synced: it has returned from the calls for all initial
-    /// objects, as described at [`synced`](Self::synced).
+    /// Returns whether the handler has returned from the calls for all initial objects. These are
+    /// the objects of the initial list, or the objects in the store if the handler was added after
+    /// that list.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.listener().synced.has_synced()
@@ -70,9 +71,9 @@ impl HandlerRegistration {
     ///
     /// If the handler itself, sync or async, calls this function during a call, the function does
     /// not wait, because the call would wait for itself. (client-go's `ShutDownEventHandler`
-    /// deadlocks in this case.) This case is detected only in the handler's own task. A sync handler
-    /// that blocks until another task or thread has removed it never returns. Two sync handlers that
-    /// remove each other at the same time never return either.
+    /// deadlocks in this case.) This case is detected only in the handler's own task. A sync
+    /// handler deadlocks if it blocks until another task or thread has removed it. Two sync
+    /// handlers that remove each other at the same time deadlock, too.
     ///
     /// # Cancel safety
     /// If the future is dropped, the handler is removed, too; only the wait ends early.

@@ -60,7 +60,8 @@ impl ResyncClock {
     }
 
     /// Returns whether a resync is due, because the current period is over. If so, starts the next
-    /// period. The handler receives the following resyncs only if the result is `true`.
+    /// period. The result decides whether the handler receives the resyncs that are published until
+    /// the next check.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);
         if let Some(period) = due {

@@ -1,9 +1,10 @@
 //! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes
 //! no lock and never waits.
 //!
-//! If several handlers need a section (the coalesced events of consecutive batches), the section is
-//! sealed when the first of these handlers takes it: later events then go to a new section. Once no
-//! handler needs only the new section, the two become one.
+//! A section has the coalesced events of consecutive batches. New events are merged into the last
+//! section while it is open (not sealed). If several handlers need a section, it is sealed when the
+//! first of these handlers takes it: later events then go to a new section. Once no handler needs
+//! only the new section, the two become one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ pub(super) struct Sections<K> {
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
-    /// The number of events that were merged into other events.
+    /// By how many events merging has reduced this section. Restarts at zero when a handler takes
+    /// events from an open section.
     merged: u64,
 }
 
@@ -49,8 +51,8 @@ enum Content<K> {
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
     pub(super) resyncs: usize,
-    /// The number of events that were merged into earlier events, without those that the handler's
-    /// earlier takes have counted.
+    /// By how many events merging has reduced the section. If a handler takes an open section piece
+    /// by piece, each piece counts only the events merged since the piece before.
     pub(super) merged: u64,
     /// Whether nothing is left for this handler in the section.
     pub(super) is_whole: bool,
@@ -119,14 +121,15 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the first batch of the section after the section that begins with `start`.
+    /// Returns the first batch of the next section, if any. `start` is the first batch of the
+    /// current section.
     pub(super) fn after(&self, start: Sequence) -> Option<Sequence> {
         let next = self.sections.partition_point(|section| section.start <= start);
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Returns the number of events in the sections whose first batch is in the range `from..to`,
-    /// and the number of other events that were merged into them.
+    /// Returns the number of events in the sections whose first batch is in the range `from..to`.
+    /// Also returns by how many events merging has reduced this number.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))

@@ -24,9 +24,8 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether an encoded object has been published so far. Its handle is
-    /// [closed](crate::Cached::is_closed). Until then, events need no check for encoded objects
-    /// before a handler reads them.
+    /// Whether any published event has contained an encoded object. If not, handlers can read all
+    /// events as they are.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,

@@ -48,8 +48,9 @@ pub(super) struct SharedPart {
     from: Sequence,
     /// One more than the sequence number of the last batch that was published for the handler.
     to: Sequence,
-    /// One more than the sequence number of the last batch whose resyncs were due for this handler.
-    /// The handler skips the resyncs of later batches.
+    /// One more than the sequence number of the last batch so far whose resyncs were due for this
+    /// handler. In later batches, resyncs are due only for other handlers, and this handler skips
+    /// them.
     // The merged events of several batches are taken together, so the handler can also receive
     // resyncs that were due only for other handlers.
     resyncs_end: Sequence,
@@ -86,15 +87,16 @@ impl<K> Staged<K> {
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the sequence number of the oldest batch that a handler can need. The batches before
-    /// it can be removed.
+    /// Returns the sequence number of the oldest batch that must be kept. No handler needs the
+    /// batches before it.
     fn first_needed(&self) -> Sequence {
         // The batch `next` is kept: see `is_boundary`.
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns whether exactly one handler can need the batch `start`, and this handler needs no
-    /// earlier batch.
+    /// Returns whether exactly one handler needs the batch `start` and begins with this batch. All
+    /// other handlers begin with later batches. Returns `false` for the batch that is being
+    /// published, because more handlers can still need it.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
@@ -234,8 +236,8 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section that begins with the batch `from`, unless only one handler can need it.
-    /// The events of a sealed section do not change, so that several handlers can take them.
+    /// Seals the section that begins with the batch `from`, unless only one handler needs it. The
+    /// events of a sealed section do not change, so that several handlers can take them.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.
@@ -267,8 +269,8 @@ impl<K> SharedBacklog<K> {
         Some((taken, wants_resyncs))
     }
 
-    /// Returns the number of events in `untaken`, and the number of other events that were merged
-    /// into them.
+    /// Returns the number of events in `untaken`, and by how many events merging has reduced this
+    /// number.
     pub(super) fn count(&self, sections: &Sections<K>, untaken: &SharedPart) -> (usize, u64) {
         let (events, merged) = sections.count(untaken.from, untaken.to);
         let staged = self.staged.lock();
@@ -317,8 +319,8 @@ impl<K> SharedBacklog<K> {
         self.tidy(sections, garbage);
     }
 
-    /// Removes the sections that no handler needs. Then merges neighboring sections, unless a
-    /// handler can need the later section but not the earlier one.
+    /// Removes the sections that no handler needs. Then merges neighboring sections, unless the
+    /// later section is, or can still become, the first section that a handler needs.
     pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         let (first, unneeded) = {
             let mut staged = self.staged.lock();

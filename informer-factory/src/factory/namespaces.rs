@@ -102,8 +102,9 @@ impl SharedInformerFactory {
         refused.map_or(Ok(completions), Err)
     }
 
-    /// Makes a new informer watch the factory's namespaces. Called before the informer is
-    /// registered, and again after that, because the factory's namespaces can change in between.
+    /// Adds the factory's namespaces to a new informer, and removes all others from it. Called
+    /// before the informer is registered, and again after that, because the factory's namespaces
+    /// can change in between.
     pub(super) fn apply_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
         let Some(watched) = &self.inner.watched_namespaces else { return };
         for name in watched.get().into_iter().chain(informer.namespaces()) {

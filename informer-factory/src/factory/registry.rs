@@ -29,10 +29,10 @@ pub(super) struct InformerKey {
 
 type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
-/// The state of an informer's task.
+/// The state of the task that runs an informer.
 enum Work {
     Waiting(Run),
-    /// Cancelling this token ends the task.
+    /// The informer's task was started. The task ends when this token is cancelled.
     Started(CancellationToken),
     /// The task was dropped before it started.
     Dropped,

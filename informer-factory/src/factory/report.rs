@@ -40,9 +40,10 @@ pub struct InformerReport {
     pub encoded_bytes: Option<usize>,
     /// The resource version that the store has reached.
     pub watermark: ResourceVersion,
-    /// The time since a list, event or bookmark last set [`watermark`](Self#structfield.watermark),
-    /// even to the same version. If each namespace has its own watch: the time since `watermark`
-    /// last changed. `None` before `watermark` was first set.
+    /// The time since a list, event or bookmark last set the version that the store has reached
+    /// ([`watermark`](Self#structfield.watermark)). To set the same version again counts, too. If
+    /// each namespace has its own watch: the time since the version last changed. `None` before the
+    /// version was first set.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes. The store does not have these changes yet.
     pub queued: usize,

@@ -33,14 +33,15 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-/// The event that an informer probably receives because of a write.
+/// A prediction of the event that an informer receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     /// No event: the object is outside the informer's namespace or selector, and was outside before
     /// the write, too.
     Nothing,
-    /// An add or update with the written object, or with a later version of it. If the source cannot
-    /// evaluate a selector for the object, this is only assumed, and the event may never come.
+    /// An add or update with the written object, or with a later version of it. If the source
+    /// cannot evaluate a selector, the prediction assumes that the object matches. The event may
+    /// then never come.
     TheWrite,
     /// A delete event: the store has the object, but its written state is outside the informer's
     /// selector. The event can also belong to an earlier write that moved the object out.

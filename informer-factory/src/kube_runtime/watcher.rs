@@ -50,8 +50,8 @@ pub struct WatcherEvents<K> {
 }
 
 impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
-    /// Adds `InitDone` and the delayed deletions to the events that this stream returns next, once
-    /// it has received all initial adds from the informer.
+    /// If all initial adds of the informer have arrived, appends `InitDone` and the early deletions
+    /// to `ready`. Otherwise, and in later calls, does nothing.
     fn finish_initial_list(&mut self) {
         if self.events.registration().has_synced()
             && let Some(gone) = self.early_deletions.take()

@@ -138,8 +138,9 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// A value whose type is `V`, the type of an index's values. So the compiler rejects an index whose
-/// path, such as `spec.node_name`, leads to a value of another type.
+/// A bound for the values to which the path of an index leads, such as `spec.node_name`. Only the
+/// type `V` of the index's values satisfies the bound. The compiler rejects a path that leads to
+/// another type.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",

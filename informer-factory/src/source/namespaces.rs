@@ -54,7 +54,7 @@ struct State<K: 'static> {
     has_ended: bool,
 }
 
-/// A watched namespace.
+/// The entry of a watched namespace.
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
@@ -90,8 +90,8 @@ struct Joining<K: 'static> {
 /// Access to the objects of a watched namespace on the server, and to the progress of its watch.
 pub(crate) struct NamespaceAccess<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
-    /// The watermark of the namespace. The channel is closed when the namespace is removed or the
-    /// informer has stopped.
+    /// The resource version that the store has reached for this namespace. The channel is closed
+    /// when the namespace is removed or the informer has stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
     pub(crate) removed: CancellationToken,
 }
@@ -183,8 +183,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     }
 
     /// Adds a namespace to the set, and returns `None`. If another thread has added the namespace
-    /// before, drops `member` and `work` instead, and returns the completion of the existing
-    /// member's initial list.
+    /// before, drops `member` and `work` instead, and returns the completion of the namespace's
+    /// initial list.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.watched.get(&namespace) {
@@ -264,8 +264,9 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set. Returns its member, and its reflector if that was never
-    /// started. If the namespace is not in the set, `Err` is the completion of its last removal.
+    /// Removes a namespace from the set. Returns its entry ([`Member`]), and its reflector if the
+    /// reflector was never started. If the namespace is not in the set, `Err` is the completion of
+    /// its last removal.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());

@@ -34,7 +34,7 @@ enum Inner {
 struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces when `members` was last read.
+    /// The namespaces at the last call of [`update_seen`](NamespacesStatus::update_seen).
     /// [`health_changed`](NamespacesStatus::health_changed) waits for changes of their health.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
@@ -212,8 +212,9 @@ impl NamespacesStatus {
         self.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
     }
 
-    /// Adds new namespaces to `seen` and drops removed ones, so that
-    /// [`health_changed`](Self::health_changed) waits for changes of the current namespaces.
+    /// Adds new namespaces to `seen`, and drops removed ones.
+    /// [`health_changed`](Self::health_changed) waits for changes of the health of the namespaces
+    /// in `seen`.
     fn update_seen(&mut self) {
         let current = self.members.borrow_and_update();
         self.has_ended = current.has_ended;

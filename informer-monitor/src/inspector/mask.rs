@@ -13,8 +13,9 @@ pub(super) const MASKED: &str = "•••••";
 /// The annotation in which `kubectl apply` repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The fields whose values the inspector hides: those that the program has added, the data of
-/// Secrets, and the annotation [`LAST_APPLIED`] if it repeats one of them.
+/// The fields whose values the inspector hides: the data of Secrets, and the fields that were
+/// added with [`Mask::add`]. Secrets never show the annotation [`LAST_APPLIED`]. Other objects show
+/// the annotation unless it can contain an added field.
 #[derive(Debug, Clone)]
 pub(super) struct Mask {
     paths: Vec<Path>,
@@ -37,6 +38,7 @@ impl Default for Mask {
 pub(super) struct Remaining<'a>(Vec<&'a [Segment]>);
 
 impl Mask {
+    /// Masks the field with this path, such as `spec.token`, in all objects.
     pub(super) fn add(&mut self, path: &str) -> Result<(), PathError> {
         self.paths.push(Path::parse(path)?);
         Ok(())
@@ -63,8 +65,8 @@ impl Mask {
         Remaining(paths)
     }
 
-    /// Returns whether the annotation of `kubectl apply` contains a field that the program has
-    /// added, or possibly contains one because it is not JSON.
+    /// Returns whether the object's annotation [`LAST_APPLIED`] contains a field that was added
+    /// with [`Mask::add`]. Also returns `true` if the annotation is not JSON.
     fn repeats_masked_field(&self, object: &Value) -> bool {
         if self.paths.is_empty() {
             return false;

@@ -27,7 +27,8 @@ pub(super) struct Informer<'a> {
     /// The identifier of the informer in requests to the inspector, such as `pods (Pod)`.
     pub(super) id: String,
     pub(super) report: InformerReport,
-    /// `None` if the page does not show the objects of the informer.
+    /// Reads the objects of the informer for the page. `None` if the program has not passed the
+    /// informer to [`Inspector::objects`](super::Inspector::objects).
     pub(super) view: Option<&'a View>,
 }
 

@@ -32,7 +32,7 @@ static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
 
 /// An object that has arrived from the server.
 pub(super) struct Arrived<'b> {
-    /// Lacks the fields that the decoder does not read.
+    /// The object without the fields that are not stored.
     pub(super) tape: Tape<'b>,
     /// The object's message and its complete bytes; `None` in JSON, or if the type is unknown.
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
@@ -126,7 +126,7 @@ impl Encoder {
         let Identified { metadata } = deserialize::<Identified>(tape)?;
         let encoded = match (arrived.protobuf, &self.protobuf) {
             (Some((message, _)), Some((expected, _))) if message.index != expected.index => {
-                return Err(DecodeError::new("a protobuf message of another type than requested".to_owned()));
+                return Err(DecodeError::new("the protobuf message is not of the requested type".to_owned()));
             }
             (Some((message, bytes)), Some((_, codec))) => {
                 let kept = protobuf::prune(message, bytes, pruned);
@@ -203,7 +203,8 @@ pub(crate) struct FromJson {
 }
 
 impl FromJson {
-    /// The JSON of dynamic objects must contain `apiVersion` and `kind`.
+    /// Returns a decoder. The caller ensures that the JSON of dynamic objects contains `apiVersion`
+    /// and `kind`.
     pub(crate) fn of(decode: Decode) -> Self {
         Self { decode, types: None }
     }

@@ -71,7 +71,8 @@ impl<'j> Scanner<'j> {
         self.write_value(tape, None, depth)
     }
 
-    /// `depth` is the maximum number of levels of nested arrays and objects.
+    /// Reads the next value and appends it to `tape`. If the value has more than `depth` levels of
+    /// arrays and objects, the tape rejects the object.
     fn write_value(
         &mut self,
         tape: &mut Tape<'_>,

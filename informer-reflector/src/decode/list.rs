@@ -51,7 +51,7 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// [`SLICE`], or a smaller number in tests.
+    /// The number of bytes to collect before items are decoded: [`SLICE`], or fewer in tests.
     slice: usize,
     /// The number of undecoded bytes to wait for. It grows while a large item is incomplete, so
     /// that the start of the item is not decoded again after each push.

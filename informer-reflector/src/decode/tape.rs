@@ -69,12 +69,13 @@ impl Span {
 }
 
 impl<'b> Tape<'b> {
-    /// The body must have less than 4 GiB.
+    /// Creates an empty tape whose tokens can refer to `body`, which must have less than 4 GiB.
     pub(super) fn new(body: &'b str) -> Self {
         Self::with_capacity(body, TYPICAL_TOKENS, 0)
     }
 
-    /// `bytes` is the capacity for decoded texts.
+    /// Creates an empty tape whose tokens can refer to `body`. Allocates memory for `tokens`
+    /// tokens, and for `bytes` bytes of texts that `body` does not contain.
     pub(super) fn with_capacity(body: &'b str, tokens: usize, bytes: usize) -> Self {
         let (tokens, decoded) = (Vec::with_capacity(tokens), String::with_capacity(bytes));
         Self { tokens, decoded, body, ..Self::default() }
@@ -92,7 +93,8 @@ impl<'b> Tape<'b> {
         Span { start: u32_of(range.start), len: u32_of(range.len()) }
     }
 
-    /// Stores a text that the body does not contain in this form: for example, without escapes.
+    /// Stores a text that is not part of the body, for example a JSON string after the decoding of
+    /// its escapes. Returns the position of the text.
     pub(super) fn decoded(&mut self, text: &str) -> Span {
         let start = self.body.len() + self.decoded.len();
         self.decoded.push_str(text);

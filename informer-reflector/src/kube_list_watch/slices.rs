@@ -30,8 +30,8 @@ pub(super) struct Slices {
     gunzip: Option<Gunzip>,
     /// The number of processed bytes since the task last yielded.
     since_pause: usize,
-    /// Gets the read errors of a watch: if kube's client fails to decompress the body, later
-    /// watches are requested uncompressed. `None` for other bodies.
+    /// `Some` if the body is the response to a watch. If reading the body fails because kube's
+    /// client cannot decompress the body, later watches are requested uncompressed.
     compression: Option<Compression>,
     /// Counts the received bytes, before decompression.
     received: Option<Arc<AtomicU64>>,

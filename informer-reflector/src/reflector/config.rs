@@ -76,13 +76,14 @@ impl ReflectorConfig {
     /// second; maximum: 24 hours.
     ///
     /// The reflector also cancels a slow list. A list has a budget for waiting, which begins with
-    /// this timeout. Waiting for data uses up the budget, and each received object adds 5
-    /// milliseconds to it, up to three times this timeout. So a list of more than 200 objects a
-    /// second is fast enough; only the duration of a [watch](Self::watch_timeout) limits it.
+    /// this timeout. Waiting for data uses up the budget. Each received object adds 5 milliseconds
+    /// to the budget, which is at most three times this timeout. So a list with more than 200
+    /// objects a second does not use up its budget. The request of a streaming list is a watch, so
+    /// the list must also end within the [duration of a watch](Self::watch_timeout).
     ///
     /// Objects can change while the list arrives, and some servers then send modified and deleted
-    /// objects before the end of the list. After the first of them, the budget is at most this
-    /// timeout, and further objects add nothing to it.
+    /// objects before the end of the list. After the first such object, the budget is at most this
+    /// timeout, and further objects add nothing to the budget.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self
@@ -155,9 +156,9 @@ impl ReflectorConfig {
     /// server that responds from its cache can ignore the page size and send all items in one page,
     /// especially for the initial list.
     ///
-    /// Default: 500. Without a setting, relists that the server returns from its cache have no page
-    /// size, and arrive in one page. After a list was interrupted, they have the page size 500,
-    /// too.
+    /// Default: 500 for all lists, except relists that the server returns from its cache. These
+    /// relists have no page size, and arrive in one page. After the first interruption of a paged
+    /// list, they also have the page size 500.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));

@@ -27,11 +27,11 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::{MAX_RESPONSE_WAIT, Reflector};
 
-/// A page with fewer items than this, and fewer than its limit, is short.
+/// A page is short if it has fewer items than this number, and fewer than the requested limit.
 const SHORT_PAGE: usize = 50;
 
-/// The interval at which the reflector checks, after a [short](SHORT_PAGE) page, whether
-/// [`Pace`](super::pace::Pace) allows the request for the next page.
+/// After many pages with few items, the reflector must wait before it requests the next page. At
+/// this interval, the reflector checks whether the wait is over.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
 /// The observations about the server from earlier lists and watches.
@@ -43,14 +43,14 @@ pub(super) struct ListHistory {
     /// Whether `last_seen` was possibly the cause of a failed request. If so, the next list
     /// requests the newest state.
     pub(super) is_last_seen_refused: bool,
-    /// Whether the store can have objects of an incomplete list, or of a list whose response had no
-    /// resource version or `0`.
+    /// Whether the store can have objects of an incomplete list, or of a list without a usable
+    /// resource version. The version `0` is not usable.
     pub(super) is_partly_known: bool,
-    /// The number of failed streaming lists since the last complete list. Failures that are not
-    /// about streams, such as outages, do not count.
+    /// The number of failed streaming lists since the last complete list. Failures with a known
+    /// other cause, such as an outage, do not count.
     pub(super) broken_streams: u32,
-    /// Whether the server closed a streaming list early, without an error. A complete list, or a
-    /// failure that is not about streams, resets this field.
+    /// Whether the server closed a streaming list early, without an error. A complete list resets
+    /// this field. An outage or a response with status 401, 404 or 429 resets it, too.
     pub(super) was_stream_closed: bool,
     /// Whether a list with `resourceVersion=0` arrived in pages. If so, the server has no watch
     /// cache, and pages reduce the load on its database.
@@ -188,9 +188,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// After a [short](SHORT_PAGE) page, waits until [`Pace`](super::pace::Pace) allows the request
-    /// for the next page, because a faulty server can return short pages without end. `before` is
-    /// the number of objects that had arrived before this page.
+    /// Limits the rate of requests after short pages, which have few items ([`SHORT_PAGE`]): waits
+    /// until [`Pace`](super::pace::Pace) allows the request for the next page. A faulty server can
+    /// return short pages without end. `before` is the number of objects that had arrived before
+    /// this page.
     ///
     /// # Errors
     /// If a wait is needed, and the page is empty or most of the list's objects are repetitions.

@@ -8,15 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// The number of objects at which the first regular check of a list for repeated objects occurs.
+/// While a list has fewer objects than this, [`Listing::check_for_repetitions`] does nothing.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// The number of objects at which the next regular check for repeated objects occurs.
+    /// While the list has fewer objects than this,
+    /// [`check_for_repetitions`](Self::check_for_repetitions) does nothing.
     check_at: usize,
-    /// The objects that a streaming list sent after its first change; `None` if deleted. They
-    /// replace those in `objects`.
+    /// The objects that a streaming list sent from its first modification or deletion on. The value
+    /// is `None` for a deleted object. They replace the objects with the same keys in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
@@ -87,8 +88,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Records that the stream has sent a change. From now on, arriving objects replace listed
-    /// objects with the same key.
+    /// Records that the stream has sent a modification or deletion. From now on, arriving objects
+    /// replace listed objects with the same key.
     pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }

@@ -96,7 +96,8 @@ pub struct Reflector<K> {
     silence: SilenceDetector,
     /// The failures of this reflector's requests during an outage; `None` if there is no outage.
     outage_failures: Option<OutageFailures>,
-    /// The recovery from an outage, if one is in progress.
+    /// The recovery after an outage: from the first response until a list or watch succeeds, or
+    /// until the reflector waits after another failure. `None` at other times.
     recovery: Option<Recovery>,
     /// The value of [`SharedServer::responses`] when this reflector last found the server
     /// unavailable.
@@ -234,7 +235,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 Step::Requested => Request::List,
                 Step::AtOnce(next, error) if self.pace.take() => {
                     let resource = self.lister_watcher.description();
-                    tracing::debug!(resource, %error, "retrying without a wait after an error");
+                    tracing::debug!(resource, %error, "retrying immediately after a list or watch error");
                     self.report_failure(&error, next, Duration::ZERO);
                     next
                 }
@@ -286,8 +287,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Adds a failed request to the failures of the current outage, and returns them. `error` means
-    /// an unavailable server.
+    /// Returns this reflector's failures in the current outage, including the new failure `error`.
+    /// Call this only for an [unavailable](ListWatchError::is_unavailable) server.
     fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;

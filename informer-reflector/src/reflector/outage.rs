@@ -73,7 +73,7 @@ struct LoggedOutage {
 /// Counts the reflectors that got a response after the outage.
 #[derive(Default)]
 struct Recovering {
-    /// The number of reflectors that have neither succeeded nor failed again.
+    /// The number of these reflectors whose [`Recovery`] has not ended.
     pending: usize,
     resumed: usize,
     relisted: usize,
@@ -184,8 +184,8 @@ impl Queue {
         }
     }
 
-    /// Grants the extra permissions to the first reflectors, also during their backoffs. Skips
-    /// reflectors whose `Retry-After` is not over.
+    /// Grants all extra permissions that are left, in the order of the queue, at most one to each
+    /// reflector. Also grants them during a backoff, but not before the end of a `Retry-After`.
     fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -360,7 +360,8 @@ pub(super) enum Outcome {
 /// and counts its outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// The first success of the reflector, if there was one.
+    /// What ended the recovery: a list or watch that succeeded. `None` until then, and after a
+    /// failure.
     outcome: Option<Outcome>,
 }
 

@@ -69,8 +69,8 @@ impl Reporter {
         });
     }
 
-    /// Records the start of a list. A list that is retried without a wait began with its first
-    /// attempt.
+    /// Records the start of a list. If the list is a retry without a wait, keeps the start of the
+    /// first attempt.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
@@ -155,8 +155,8 @@ impl Reporter {
         });
     }
 
-    /// Sets the health to [`Health::AwaitingTurn`]. `until` is the expected time of the next
-    /// request.
+    /// Sets the health to [`Health::AwaitingTurn`]: the server is unavailable, and other reflectors
+    /// send their requests first. `until` is the expected time of this reflector's next request.
     pub(super) fn awaits_turn(&self, until: Instant) {
         self.health.send_modify(|health| {
             if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {

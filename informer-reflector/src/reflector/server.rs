@@ -25,18 +25,19 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// that. By default, each reflector has its own value.
 ///
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
-/// - After a failure, each reflector backs off for at most half of the time since its first failure
-///   in the outage, or twice the first wait of its [backoff](super::ReflectorConfig::backoff) if
-///   that is longer. Twice the default first wait is 1.6 seconds. A longer `Retry-After` takes
-///   precedence.
+/// - After a failure, each reflector backs off. The maximum backoff is half of the time since the
+///   reflector's first failure in the outage. The maximum is never less than twice the first wait
+///   of the [backoff](super::ReflectorConfig::backoff), by default 1.6 seconds. A longer
+///   `Retry-After` takes precedence.
 /// - After its backoff, a reflector waits for its turn. The reflectors send their requests one
 ///   after another, with pauses of 0.3 to 5 seconds. The longer a reflector has been failing, the
 ///   later is its turn, so that resources with a permanent failure delay no others.
 /// - When a reflector gets a response again, two waiting reflectors can send their requests without
 ///   waiting for the end of their backoffs or for their turns. Only a `Retry-After` that the server
 ///   requested, and a random pause of up to 0.1 seconds, still delay these two. In addition, the
-///   next turn is granted at once. All other reflectors still wait for their turns. Each of the two
-///   that gets a response lets two more follow. So recovery is as quick as the server allows.
+///   next turn is granted at once. All other reflectors still wait for their turns. When one of the
+///   two gets a response, the same rule applies again: two more reflectors need not wait. So
+///   recovery is as quick as the server allows.
 ///
 /// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
 /// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
@@ -49,7 +50,8 @@ pub struct SharedServer {
 
 #[derive(Default)]
 struct Inner {
-    /// The time at which the streaming lists of each disabled resource are enabled again.
+    /// The resources whose streaming lists are disabled. The value is the time at which the
+    /// streaming lists of the resource are enabled again.
     unsupported: Mutex<HashMap<String, Instant>>,
     outage: Arc<Outage>,
 }

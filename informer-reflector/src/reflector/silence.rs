@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The number of silent connections in a row that are replaced after the configured time without
-/// data. If there were more, and a resource does not change, each connection would be replaced
-/// before its [first bookmark](FIRST_BOOKMARK).
+/// data. The next connections are not replaced before [`FIRST_BOOKMARK`]. Otherwise, each
+/// connection of a resource without changes would be replaced before its first bookmark.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// The time within which the first bookmark of a watch must arrive. A server sends it after two

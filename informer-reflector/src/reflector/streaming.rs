@@ -34,7 +34,7 @@ const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 /// `list_stall_timeout`. Without a maximum, 720,000 objects would lengthen the wait by an hour.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
-/// After this number of failed streaming lists, the reflector makes a paged list.
+/// If this many streaming lists have failed since the last complete list, the next list is paged.
 const MAX_BROKEN: u32 = 2;
 
 enum StreamListError {
@@ -80,7 +80,8 @@ impl Allowance {
         }
     }
 
-    /// Records a change in the list. From now on, received objects no longer lengthen the wait.
+    /// Records that the stream has sent a change of an object before the end of the list. From now
+    /// on, received objects no longer lengthen the wait for the end.
     fn changes_have_begun(&mut self) {
         // All existing objects have arrived, so the end of the list must follow.
         self.earns = false;

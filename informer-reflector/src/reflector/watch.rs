@@ -176,8 +176,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store. Returns how the watch ended, or `None` if the watch goes on,
-    /// but the maximum time without data can have changed.
+    /// Passes changes to the store. Returns how the watch ended. While the watch goes on, returns
+    /// `None` when data arrives after silent connections. The caller then reads the maximum time
+    /// without data again.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.

@@ -47,8 +47,8 @@ pub(crate) struct Applied<'a> {
     pub(crate) is_new: bool,
 }
 
-/// Index values without their type: of one object ([`AnyIndex::values_of`]) or of several changes
-/// ([`AnyIndex::compute`]).
+/// Type-erased index values. [`AnyIndex::values_of`] returns the values of one object, and
+/// [`AnyIndex::compute`] adds the values of several changes.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
 /// The values that a user's index function returned for several changes.
@@ -95,7 +95,7 @@ pub(crate) fn compute_all(
     computed
 }
 
-/// A [`Definition`] without the type of its values.
+/// A type-erased [`Definition`]: its users do not know the type of the index values.
 pub(crate) trait AnyIndex: Send + Sync {
     fn name(&self) -> &str;
 
@@ -107,8 +107,9 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// Returns an empty container for [`compute`](Self::compute).
     fn new_computed(&self, changes: usize) -> Computed;
 
-    /// Calls a [`Function::OfObject`] for each added or updated object; [`apply`](Self::apply)
-    /// calls a [`Function::OfKey`]. Must be called while no lock is held.
+    /// Calls the index function for each added or updated object. Exception: if the function needs
+    /// only the key ([`Function::OfKey`]), does nothing, because [`apply`](Self::apply) calls the
+    /// function. Must be called while no lock is held.
     ///
     /// `first` is the position of `changes` among all changes of the transaction.
     fn compute(

@@ -128,7 +128,7 @@ impl<V: IndexValue> IndexState<V> {
     }
 }
 
-/// An [`IndexState`] without the type of its values.
+/// A type-erased [`IndexState`]: its users do not know the type of the index values.
 pub(crate) trait AnyIndexState: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;

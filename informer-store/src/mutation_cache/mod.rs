@@ -195,8 +195,9 @@ impl<K: 'static> MutationCache<K> {
         (stored.is_some() || self.shared.options.include_adds).then_some(written)
     }
 
-    /// Returns the stored or the recorded object with the key `namespace/name` or `name`. The rules
-    /// of [`get`](Self::get) apply.
+    /// Returns the object with the key `namespace/name` or `name`: the stored or the recorded
+    /// object, whichever has the later version. An object that the store lacks is returned only
+    /// with [`include_adds`](MutationCacheOptions::include_adds), as by [`get`](Self::get).
     #[must_use]
     #[doc(alias = "GetByKey")]
     pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {

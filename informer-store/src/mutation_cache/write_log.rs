@@ -53,8 +53,8 @@ impl<K> WriteLog<K> {
     }
 
     /// Records a write, unless a later version or the deletion of the object is known, or the
-    /// capacity is 0. Returns whether the write was recorded. Moves writes that the log does not
-    /// keep to `forgotten`.
+    /// capacity is 0. Returns whether the write was recorded. All writes that the log drops,
+    /// including `object` if it is not recorded, are moved to `forgotten`.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self

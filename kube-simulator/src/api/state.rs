@@ -125,8 +125,8 @@ impl Api {
         self.random.lock().fork()
     }
 
-    /// Draws the duration of a watch without a timeout: 30 to 60 minutes, so that watches do not
-    /// end all at once.
+    /// Draws the duration of a watch whose request has no `timeoutSeconds`: 30 to 60 minutes. The
+    /// duration is random, so that watches do not end all at once.
     pub(crate) fn draw_watch_timeout(&self) -> Duration {
         Duration::from_secs(self.random.lock().u64(1800..3600))
     }

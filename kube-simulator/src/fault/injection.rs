@@ -35,8 +35,9 @@ pub(crate) enum Content {
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
-    /// The injection is sent after the received events with at most this resource version, and
-    /// before all other events.
+    /// The newest resource version when the test made the injection. The stream sends events up to
+    /// this version first, then the injection, then later events. Events that a lagging replica
+    /// has not received yet follow the injection.
     pub(crate) after: u64,
 }
 

@@ -110,10 +110,10 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Creates the random plan that this seed and these options determine.
     ///
-    /// Each [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] and
-    /// [`ServerFault::AbortBodies`] of the plan gets the number of bytes of its entry in
-    /// `options.faults`, plus a random number from 0 to 4,000. A fault that lasts for a while takes
-    /// 50 ms to 100 s, or less if the plan ends sooner. Short durations are more frequent.
+    /// For [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] and
+    /// [`ServerFault::AbortBodies`], the plan adds a random number from 0 to 4,000 to the number of
+    /// bytes in `options.faults`. A fault that lasts for a while takes 50 ms to 100 s, or less if
+    /// the plan ends sooner. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -37,12 +37,13 @@ impl Credentials {
         self.0.lock().accepted = Accepted::Token(token.to_owned());
     }
 
-    /// Rejects all requests until each call of this method is undone by [`renew`](Self::renew).
+    /// Begins a fault that expires all tokens. [`renew`](Self::renew) ends the fault.
     pub(crate) fn expire(&self) {
         self.0.lock().expirations += 1;
     }
 
-    /// Undoes one call of [`expire`](Self::expire).
+    /// Ends one fault that [`expire`](Self::expire) began. If another such fault is active, the
+    /// server still rejects all requests.
     pub(crate) fn renew(&self) {
         let mut state = self.0.lock();
         state.expirations = state.expirations.saturating_sub(1);

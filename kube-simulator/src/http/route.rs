@@ -30,9 +30,9 @@ pub(super) enum Route {
     Version,
     Metrics,
     Health(Health),
-    /// An unknown path in the group of a served built-in kind, or in a group with kinds of reviews.
+    /// An unknown path in an API group that has built-in kinds or reviews.
     Missing,
-    /// Any other unknown path.
+    /// Any other unknown path, for example in the group of a custom resource.
     Unknown,
 }
 

@@ -323,7 +323,8 @@ impl SimulatorBuilder {
     }
 }
 
-/// Creates the initial objects if [`SimulatorBuilder::require_namespaces`] was called.
+/// Creates the objects that a new API server creates itself, such as the namespace `default`, if
+/// [`SimulatorBuilder::require_namespaces`] was called.
 fn create_initial_objects(server: &Server, port: Option<u16>) {
     if server.settings.behavior.namespaces_required {
         first_objects::create(&server.api, port);

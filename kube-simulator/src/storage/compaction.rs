@@ -11,8 +11,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// A much longer interval would overflow the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The progress of etcd's compactions. There is no background task; see
-/// [`apply_due`](Self::apply_due).
+/// The progress of etcd's compactions. There is no background task: due compactions are applied by
+/// the next write, or by the next read that depends on them.
 #[derive(Debug)]
 pub(super) struct Compaction {
     /// `None` disables compactions.
@@ -48,7 +48,7 @@ impl Compaction {
         self.compacted
     }
 
-    /// Sets both revisions to 0, after a restore has changed the revision counter.
+    /// Sets `noted` and `compacted` to 0, after a restore has changed the revision counter.
     pub(super) fn reset(&mut self) {
         self.noted = 0;
         self.compacted = 0;

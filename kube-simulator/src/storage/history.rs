@@ -1,4 +1,6 @@
 //! The bounded history of one resource, for watches and for lists of earlier states.
+//!
+//! Each watch has a reader. The lag of a reader is the number of events that it has not read yet.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -182,9 +184,9 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns the next events of a reader, up to the resource version `up_to`. `is_selected`
-    /// returns whether the client of the watch receives an event. If [`SlowWatchLimit::is_timed`]
-    /// is true, only such events count as lag.
+    /// Returns all unread events of a reader, up to the resource version `up_to`. If
+    /// [`SlowWatchLimit::is_timed`] is true, an event counts as lag only if `is_selected` returns
+    /// true for it: the client of the watch receives this event.
     pub(crate) fn read(
         &self,
         reader: &Reader,

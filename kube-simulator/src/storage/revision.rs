@@ -37,7 +37,8 @@ struct Stored {
 /// The lag of an API server's watch cache behind the storage, in revisions.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
-    /// The requested lag. `floor` can limit the actual lag.
+    /// The number of revisions by which the cache should be behind the storage. While `floor` is
+    /// newer than the resulting revision, the cache is at `floor`.
     behind: u64,
     /// The revision of the cache when `behind` was set. The cache does not go back to an older
     /// revision, unless the storage does.

@@ -1,4 +1,7 @@
 //! [`Table`]: the objects of one resource, their history, and the listeners for changes.
+//!
+//! The parameter `known` is the revision that the API server of a watch has reached. Watches of
+//! this server receive no later events. A lagging server has an older revision than the storage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -142,8 +145,8 @@ impl Table {
     }
 
     /// Returns the lowest resource version from which a watch can start, and a reader of the events
-    /// after `resource_version`. If `resource_version` is lower, the caller must refuse the watch.
-    /// `known` is the revision as the API server of the watch sees it.
+    /// after `resource_version`. Does not check that `resource_version` is at least the lowest
+    /// version.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -166,8 +169,8 @@ impl Table {
         self.state.read().history.channel_size(most)
     }
 
-    /// Returns all objects, the revision of this state, and a reader of later events. `known` is
-    /// the revision as the API server of the watch sees it.
+    /// Returns all objects at the revision `known`, this revision, and a reader of later events. If
+    /// the history begins after `known`, returns the oldest available state.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -179,9 +182,9 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns the next events of a watch, and the resource version that its API server has
-    /// reached. `known` is the revision as the API server of the watch sees it. For `is_selected`,
-    /// see [`History::read`].
+    /// Returns all unread events of a watch up to the revision `known`, and this revision.
+    /// `is_selected` returns whether the client receives an event. As in [`History::read`], the
+    /// result also contains events for which `is_selected` returns false.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -193,8 +196,10 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_selected)?, up_to))
     }
 
-    /// Returns whether the buffer of a watch would be full on a real server; see
-    /// [`History::is_full`]. `known` is the revision as the API server of the watch sees it.
+    /// Returns whether a real server's buffer for the watch would be full: whether the buffer would
+    /// contain at least [`SlowWatchLimit::capacity`] events. `unsent` is the number of buffered
+    /// events that the watch has already read, but not sent. The buffer also contains the unread
+    /// events up to `known` for which `is_buffered` returns true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -12,7 +12,7 @@ use super::error::ReadError;
 /// Maximum `Retry-After`, in seconds.
 const MAX_RETRY_AFTER: u32 = 30;
 
-/// See [`retry_after`].
+/// `Retry-After` is e to the power of this factor times the downtime in seconds.
 const GROWTH: f64 = 0.06;
 
 /// The time when an API server's watch cache became unready; `None` while the cache is ready.

@@ -21,7 +21,8 @@ const MIN_CAPACITY: usize = 100;
 /// In events, as on a real server.
 const MAX_CAPACITY: usize = 102_400;
 
-/// The minimum of [`channel_size`](Window::channel_size), in events.
+/// The minimum size of a channel that buffers a watch ([`channel_size`](Window::channel_size)), in
+/// events.
 const MIN_CHANNEL: usize = 10;
 
 /// The rule that determines how many events the watch cache holds.
@@ -58,7 +59,8 @@ impl Window {
         self.len
     }
 
-    /// Returns the limit of the capacity, which is also the maximum length of the whole history.
+    /// Returns the highest possible `capacity`, in events. The resource's history, which can also
+    /// hold events older than the window, has the same maximum length.
     pub(super) fn max_capacity(&self) -> usize {
         match self.retention {
             Retention::Fresh => MAX_CAPACITY,

@@ -3,6 +3,10 @@
 //!
 //! The decoders support a field only if all Kubernetes versions have it with the same type, because
 //! the user's program chooses the version. An object with other fields is decoded through a tape.
+//!
+//! In Rust, the fields of an inlined message are fields of the message that contains it. `outer` is
+//! the message whose Rust type has the fields of `message`. `outer` and `message` differ only if
+//! `message` is inlined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -88,8 +92,8 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages in the supported fields of `message`. `outer` is the message whose Rust
-/// type has these fields: `message` itself, or the message into which `message` is inlined.
+/// Returns each message that is the type of a supported field of `message`. Instead of an inlined
+/// message, returns the messages that are types of its supported fields.
 fn value_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields
@@ -114,7 +118,7 @@ fn message_impl(message: &Message, types: &Types) -> anyhow::Result<TokenStream>
     })
 }
 
-/// Returns the match arms for the fields of `message`. [`value_messages`] describes `outer`.
+/// Returns the match arms of the decoder for the fields of `message`.
 fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     // A field that the decoder does not support. With the arm `None`, an object with this field is
     // decoded through the tape. Without an arm, `unknown` does that only if the field has a value
@@ -205,7 +209,7 @@ fn types() -> anyhow::Result<Types> {
             Some(common) => intersection(common, &types),
         });
     }
-    common.context("k8s-openapi has no version features")
+    common.context("k8s-openapi has no Cargo feature `v1_*`; adapt xtask/src/codegen/refresh.rs")
 }
 
 fn intersection(mut common: Types, types: &Types) -> Types {

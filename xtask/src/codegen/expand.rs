@@ -47,7 +47,7 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the content of informer-macros' file `built_in.rs`. It has the accessors of all
+/// Returns the content of informer-macros' file `built_in.rs`. The file lists the accessors of all
 /// Kubernetes versions, so that `#[derive(Informer)]` accepts the same names with each version.
 pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
@@ -65,7 +65,8 @@ pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the content of informer-codegen's file `taken.rs`.
+/// Returns the content of informer-codegen's file `taken.rs`. The file lists the names that
+/// accessors for groups of custom resources must not have.
 pub(crate) fn taken(groups: &[Group], taken: &ReservedNames) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());

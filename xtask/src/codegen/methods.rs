@@ -8,10 +8,11 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use syn::{FnArg, ImplItem, Item, Type, Visibility};
 
-/// Methods that most types have from the traits of the standard library.
+/// The names of methods that most types have from traits of the standard library.
 const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
 
-/// Returns the names of a type's public methods, and [`OF_TRAITS`].
+/// Returns the names of a type's public methods, and of methods that most types have from traits of
+/// the standard library, such as `clone`.
 pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String>> {
     let mut methods = BTreeSet::new();
     collect(&root.join("informer-factory/src"), type_name, &mut methods)?;

@@ -26,7 +26,8 @@ struct Fact {
     namespaced: bool,
 }
 
-/// If `kubernetes` is `None`, the data that come from Kubernetes do not change.
+/// Returns `old` with the changes in the sources. If `kubernetes` is `None`, the data that come
+/// from Kubernetes do not change.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -94,7 +95,8 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// Returns `None` if objects of the type in the file `text` cannot be listed.
+/// Returns the listable type that a source file of k8s-openapi defines, or `None` if the file
+/// defines no listable type. `text` is the content of the file.
 fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     if !text.contains("impl crate::ListableResource for ") {
         return Ok(None);
@@ -160,8 +162,8 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// A kind that is not in `kubernetes` keeps its short names, and loses the other properties that
-/// come from Kubernetes.
+/// Copies properties of kinds, such as verbs and columns, from `kubernetes` to `data`. A kind that
+/// is not in `kubernetes` keeps its short names, and loses the other properties.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {

@@ -17,7 +17,7 @@ use crate::{process, simulate, workspace};
 /// Timeout of one run with a planted bug.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The first 200 seeds.
+/// The seeds with which the simulation runs for each planted bug: the first 200.
 const SEEDS: simulate::Args = simulate::Args::of(200, 0);
 
 /// Arguments of `cargo xtask mutants`.
@@ -37,8 +37,8 @@ enum FoundBy {
         package: &'static str,
         /// The cargo arguments that select the test's target, such as `--lib`.
         target: &'static [&'static str],
-        /// The test with its modules. The name of its function begins with the number of the
-        /// invariant, such as `i9_`.
+        /// The path of the test function, such as `delta_fifo::tests::i2_…`. The function's name
+        /// begins with the number of the tested invariant.
         name: &'static str,
     },
 }

@@ -90,8 +90,8 @@ fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `cargo publish` compiles each package, and uploads the packages in the order of their
-/// dependencies.
+/// Runs `cargo publish` once for all packages. With `--dry-run` in `args`, cargo compiles the
+/// packages but uploads nothing.
 fn publish(packages: &Packages, args: &[&str], signals: &Signals) -> anyhow::Result<()> {
     let mut command = workspace::cargo();
     command.arg("publish").args(args).args(packages.arguments());

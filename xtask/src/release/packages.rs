@@ -26,14 +26,14 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) manifest: PathBuf,
-    /// Without `default`.
+    /// The features except `default`.
     pub(crate) features: Vec<String>,
     /// `features` in `[package.metadata.docs.rs]`.
     pub(crate) docs_features: Vec<String>,
     /// `cargo-args` in `[package.metadata.docs.rs]`.
     pub(crate) docs_args: Vec<String>,
-    /// The dependencies that must be published first. Development dependencies count only if they
-    /// are crates of the workspace with a version.
+    /// The dependencies that must be published first. A development dependency is one of them only
+    /// if its entry in Cargo.toml has a path and a version.
     dependencies: Vec<String>,
     /// Whether the package has a library or procedural macros.
     pub(crate) has_library: bool,

@@ -8,7 +8,7 @@ use super::sources::Source;
 const DOC_COMMENTS: usize = 100;
 const MESSAGES: usize = 50;
 
-/// The starts of macros and calls that have a message for users.
+/// After each of these texts in a source file, a message for users can follow.
 const MESSAGE_CALLS: [&str; 13] = [
     "error!(",
     "warn!(",
@@ -29,13 +29,14 @@ const MESSAGE_CALLS: [&str; 13] = [
 /// fields, or formats such as `{error:#}`.
 const MIN_MESSAGE: usize = 12;
 
-/// The maximum number of lines of a call in which [`messages`] looks for a literal.
+/// [`messages`] searches for the literal of a call in at most this number of lines, from the first
+/// line of the call.
 const MAX_LINES: usize = 12;
 
 /// The maximum number of lines of a file's header that are shown with a doc comment.
 const MAX_HEADER_LINES: usize = 12;
 
-/// The starts of the lines that begin a type, a trait or an `impl` block.
+/// The first words of lines that begin a type, a trait or an `impl` block.
 const PARENTS: [&str; 5] = ["impl", "pub", "struct", "enum", "trait"];
 
 /// A doc comment or a message, and its place in the sources.

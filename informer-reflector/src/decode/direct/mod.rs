@@ -55,8 +55,8 @@ trait Value: Sized {
     /// the content is invalid.
     fn read(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Returns whether an optional field with this content is not set. Go also writes fields that
-    /// are not set, with the content zero.
+    /// Returns whether this content means that an optional field is not set. Go writes the content
+    /// zero for fields that are not set.
     fn is_absent(content: Content<'_>) -> bool {
         is_zero(content)
     }
@@ -85,8 +85,11 @@ fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObjec
     Some(object.cast())
 }
 
-/// Calls `read` with each field of a protobuf message. If a field occurs several times, `read` must
-/// take the other occurrences from [`Occurrence::rest`]; otherwise, the result is `None`.
+/// Calls `read` once for each field of a protobuf message, with the field's first occurrence.
+/// `read` must take all other occurrences of the field from [`Occurrence::rest`].
+///
+/// Returns `None` if `read` leaves an occurrence or returns `None`, if the message is invalid, or
+/// if a field number is above 127.
 fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let (mut rest, mut seen) = (Fields(bytes), 0_u128);
     while let Some((number, content)) = rest.next().ok()? {

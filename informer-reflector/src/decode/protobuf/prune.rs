@@ -60,7 +60,8 @@ pub(super) fn key_and_value(entry: &[u8]) -> Result<(&[u8], Content<'_>), Malfor
     Ok((key, value))
 }
 
-/// `pruned` has the pruned fields in the map.
+/// Returns whether the entry of a map with this key is pruned. `pruned` contains the pruned keys of
+/// the map; `None` if no key is pruned.
 pub(super) fn is_pruned_entry(key: &[u8], pruned: Option<&Level>) -> bool {
     let field = pruned.zip(str::from_utf8(key).ok()).and_then(|(level, key)| level.field(key));
     matches!(field, Some(prune_paths::Field::Whole))

@@ -13,7 +13,8 @@ use crate::kinds::{Column, ResourceKind, Scale};
 pub(crate) struct Definition {
     /// The resource in each version that has `served: true`.
     pub(crate) served: Vec<ResourceKind>,
-    /// The resource in the version in which objects are stored, which may not be served.
+    /// The resource in the version in which objects are stored. This version can have
+    /// `served: false`.
     pub(crate) stored: ResourceKind,
 }
 

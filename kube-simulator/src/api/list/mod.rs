@@ -1,5 +1,8 @@
 //! LIST: determines at which resource version a list reads the objects, splits the list into pages,
 //! and creates the continue tokens.
+//!
+//! A list is `cached` if the watch cache serves it instead of etcd. A cached list is late if it
+//! requests the newest state, but the cache does not reach that state within 3 seconds.
 
 mod continue_token;
 mod options;
@@ -19,13 +22,12 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
     the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
     were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// What the server does with a list of the newest state if the watch cache is still too old after 3
-/// seconds.
+/// What the server does with late lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
-    /// The server reads the list from etcd.
+    /// The server reads late lists from etcd.
     FromStorage,
-    /// The server refuses the list with 429 `TooManyRequests`.
+    /// The server refuses late lists with 429 `TooManyRequests`.
     Refused,
 }
 
@@ -159,8 +161,8 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Returns the state that a list of the newest objects reads: that of etcd or of the watch cache.
-/// If the list is `cached`, waits up to 3 seconds for the watch cache.
+/// Returns the state that a list of the newest objects reads. For a `cached` list, waits up to 3
+/// seconds until the watch cache has etcd's newest revision.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {
@@ -173,8 +175,8 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Returns an error if the watch cache does not reach a resource version within 3 seconds. A list
-/// that is not `cached` does not wait, because etcd never lags.
+/// For a `cached` list, returns an error if the watch cache does not reach `version` within 3
+/// seconds. For other lists, returns an error at once if `version` is in the future.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)

@@ -99,8 +99,8 @@ fn determine_name(
     Ok(name)
 }
 
-/// Returns an error if a name cannot be a segment of a URL path. For most kinds, a client's name
-/// must also be a DNS label or a DNS subdomain.
+/// Returns an error if a name cannot be a segment of a URL path. For most kinds, a name in a
+/// client's request must also be a DNS label or a DNS subdomain.
 pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<(), Refusal> {
     // Names of roles and role bindings can contain colons, as in `system:node`.
     let is_strict = source == WriteSource::Client && kind.group != "rbac.authorization.k8s.io";

@@ -216,9 +216,9 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that this request must not remove. A namespace is first
-/// only marked as being deleted. If controllers are simulated, or if its spec has finalizers, its
-/// removal is left to them.
+/// Returns whether the object is a namespace that this request must not remove. The first delete
+/// request never removes a namespace. Later requests do not remove the namespace while its spec has
+/// finalizers, or if the namespace controller is simulated.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;

@@ -137,8 +137,8 @@ impl Change {
     }
 }
 
-/// Applies the rules for a write to `change.part`, and replaces `old` with the resulting object.
-/// `before` is the decoded JSON of `old`.
+/// Replaces `old` with `change.after`, but keeps the fields that are outside `change.part` or that
+/// clients cannot change. `before` is the decoded JSON of `old`.
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,

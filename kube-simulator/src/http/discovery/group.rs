@@ -121,8 +121,8 @@ pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
 }
 
 impl Subresource {
-    /// Parses a subresource in the format of
-    /// [`Facts::subresources`](crate::kinds::Facts::subresources).
+    /// Parses the name, the `apiVersion`, the kind and the verbs of a subresource, separated by
+    /// spaces, such as `status v1 Namespace get patch update`.
     fn parse(text: &'static str) -> Option<Self> {
         let mut words = text.split(' ');
         let (name, api_version, kind) = (words.next()?, words.next()?, words.next()?);

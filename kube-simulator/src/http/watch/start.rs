@@ -19,7 +19,8 @@ use crate::http::request::RecordedRequest;
 use crate::kinds::ResourceKind;
 use crate::storage::{Revision, SlowWatchLimit, Table};
 
-/// The interval at which servers with [`StreamingLists::ServedLate`] check for due bookmarks.
+/// The time after which an older server ([`StreamingLists::ServedLate`]) sends the bookmark that
+/// ends the initial list.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The behavior of a server for streaming lists (`sendInitialEvents`).
@@ -42,7 +43,9 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Adjusts the options of a watch as a server with this behavior does.
+    /// Changes the options `sendInitialEvents` and `resourceVersionMatch` of a watch. `Ignored`
+    /// removes both options. `Served` and `ServedLate` set both in a watch without a resource
+    /// version, or from version 0, if the client has set neither. `Refused` changes nothing.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -149,7 +152,8 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// Returns the maximum [`channel_size`](Table::channel_size) of a watch of a kind.
+/// Returns the maximum size, in events, of each of the two channels that buffer a watch on a real
+/// server.
 fn max_channel_size(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,

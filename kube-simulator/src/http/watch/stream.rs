@@ -26,13 +26,13 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// The interval at which a real server checks for due bookmarks.
 const TICK: Duration = Duration::from_secs(1);
-/// The maximum wait of a due bookmark for the next check, as a multiple of [`TICK`].
+/// The maximum delay of a due bookmark until the server's next check, as a multiple of [`TICK`].
 const MAX_TICK_DELAY: f64 = 1.25;
 
 /// Maximum time from now to a deadline. A longer time could overflow the clock.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Returns the time that is `wait`, but at most a year, from now.
+/// Returns the current time plus `wait`, or plus one year if `wait` is longer.
 pub(super) fn deadline_after(wait: Duration) -> Instant {
     Instant::now() + wait.min(MAX_WAIT)
 }
@@ -42,11 +42,12 @@ pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
     /// The resource version that the API server of this watch has reached.
     pub(super) revision: Revision,
-    /// Notifies this watch when a lagging server may have received new events. `None` for other
-    /// servers, because `changes` reports each write.
+    /// Notifies this watch when its API server may have received new events. `None` if the server
+    /// never lags: such a server receives each event at once, and `changes` notifies the watch.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
+    /// Notifies this watch after each write to the table.
     pub(super) changes: Listener,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) stop: CancellationToken,
@@ -62,8 +63,8 @@ pub(super) struct WatchStream {
     pub(super) pending: VecDeque<Arc<Event>>,
     /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Injections of a test. Each waits until all received events up to its resource version
-    /// ([`PlacedInjection::after`]) are sent.
+    /// Injections of a test that are not sent yet. [`PlacedInjection::after`] determines their
+    /// places among the events.
     pub(super) inbox: VecDeque<PlacedInjection>,
     /// Injections that replace events: the first entry replaces the next event that is sent.
     pub(super) substitutes: VecDeque<WatchInjection>,
@@ -106,8 +107,8 @@ impl Bookmarks {
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
     /// sooner. The time is shifted at random, because a real server checks for due bookmarks only
-    /// once per second. The wait is at least `min_wait`, or a 60th of the interval if that is
-    /// shorter.
+    /// once per second. The bookmark is sent after `min_wait` at the earliest, or after a 60th of
+    /// the interval if that is shorter.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
@@ -121,8 +122,8 @@ impl Bookmarks {
         self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Schedules the bookmark after the one that is now due. `min_wait` is [`TICK`], because a real
-    /// server sends no bookmark before its next check.
+    /// Schedules the bookmark after the one that is now due, but not before a real server's next
+    /// check.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();
         self.schedule(TICK);
@@ -313,7 +314,7 @@ impl WatchStream {
     }
 
     /// Sends the injections that a test has placed before the event with this resource version.
-    /// Keeps those that replace the event.
+    /// Moves injections that replace an event to `substitutes` instead.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {

@@ -11,8 +11,8 @@ use crate::simulator::Error;
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// A late tick makes up for the changes that were due in this time. Other missed changes are
-/// dropped.
+/// The maximum time for which one tick makes changes. If the previous tick was longer ago, the
+/// other changes are dropped.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.
@@ -48,11 +48,11 @@ pub struct Churn {
     rate: f64,
     /// Deleted pods that have no replacement yet.
     vacancies: VecDeque<PodRef>,
-    /// New pods that are not running yet, with their next step.
+    /// New pods that are not running yet, with the next change of each pod.
     starting: VecDeque<(PodRef, Stage)>,
 }
 
-/// The next step of a new pod.
+/// The next change of a new pod: its assignment to a node, or its start on that node.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Node,
@@ -132,7 +132,7 @@ impl Churn {
         Ok(Change::PodCreated)
     }
 
-    /// Performs the next step of the new pod that has waited longest.
+    /// Changes the first pod in `starting`: assigns it to a node, or starts it on its node.
     fn bring_up(&mut self) -> Result<Change, Error> {
         let Some((pod, stage)) = self.starting.pop_front() else {
             return Ok(Change::Missed);

@@ -1,4 +1,5 @@
-//! The measured clients: one line in [`FORMS`] for each.
+//! The measured clients: one line in [`FORMS`] for each. "Ours" are the clients with the informers
+//! of this workspace.
 
 /// The encoding of the responses of an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,8 @@ const fn form(name: &'static str, program: Program, argument: &'static str, enco
     Form { name, program, argument, encoding, has_handlers, is_list }
 }
 
-/// All measured clients. A new form of ours also needs a line in `xtask/wire/informer.rs`.
+/// All measured clients. For a new `argument` of [`Program::Ours`], also add a match arm to
+/// `xtask/wire/informer.rs`.
 #[rustfmt::skip]
 pub(crate) const FORMS: &[Form] = &[
     form("ours, decoded", Program::Ours, "decoded", Encoding::Protobuf),

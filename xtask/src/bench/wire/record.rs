@@ -14,9 +14,10 @@ use crate::{apiserver, controlplane, workspace};
 /// The file that the recorder writes at the end of a complete recording.
 const DESCRIPTION: &str = "recording.json";
 
-/// The content of [`DESCRIPTION`].
+/// The description of a complete recording in the file `recording.json`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Description {
+    /// The number of recorded pods.
     pub(crate) objects: usize,
     /// The version of the API server.
     pub(crate) server: String,

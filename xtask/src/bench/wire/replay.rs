@@ -1,4 +1,4 @@
-//! [`Server`]: replays a recording over HTTP/1.1 without TLS. It has only pods, and ignores
+//! [`Server`]: replays a recording over HTTP/1.1 without TLS. The server has only pods, and ignores
 //! selectors and resource versions in requests.
 
 use std::io::{BufRead, BufReader, Write};
@@ -66,8 +66,9 @@ impl Server {
             .context("cannot send events, because the replaying server has panicked; see its message above")
     }
 
-    /// Waits until the events of the preceding [`send`](Self::send), which must have had a rate,
-    /// are sent. Returns their times in nanoseconds. Fails after ten minutes.
+    /// Waits until the server has sent all events of the last [`send`](Self::send). This call of
+    /// `send` must have a `rate`. Returns the time of each event in nanoseconds: when the server
+    /// sent the event or, for a late event, when the event was due. Fails after ten minutes.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))
@@ -155,8 +156,8 @@ impl Replay {
         watch.write()
     }
 
-    /// Sends each event when it is due. Returns when each event was sent or, for a late event, when
-    /// it was due, so that the latency includes the delay.
+    /// Sends each event when it is due. Returns the time of each event in nanoseconds: when it was
+    /// sent or, for a late event, when it was due, so that the latency includes the delay.
     fn send_at_rate(
         &self,
         watch: &mut Watch<'_>,

@@ -1,5 +1,8 @@
 //! Converts JSON to protobuf, with the same bytes as Go: fields are in the order of their numbers,
 //! and empty fields are included unless they are pointers in Go.
+//!
+//! An encoded object is an envelope with its `apiVersion` and `kind`, around its content: all other
+//! fields.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -32,7 +35,7 @@ pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     content.map_or_else(Vec::new, |content| document_of(api_version, kind, &content))
 }
 
-/// Encodes the content of an object, without kind and version. Returns `None` if the kind has no
+/// Encodes the content of an object, without the envelope. Returns `None` if the kind has no
 /// protobuf message.
 pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
     content_of(api_version, kind, &Fields::parse(json))
@@ -47,7 +50,7 @@ fn content_of(api_version: &str, kind: &str, object: &Fields<'_>) -> Option<Vec<
     Some(out)
 }
 
-/// Encodes an object from its encoded content.
+/// Adds the envelope to the encoded content of an object.
 pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + ROOM);
     put_envelope(&mut out, api_version, kind, |out| put_bytes(out, 2, content));
