@@ -33,7 +33,7 @@ impl Gate {
         if last - first + 1 != places.len() {
             bail!(
                 "the Kubernetes versions {present:?} of a kind or an API group are not consecutive, but \
-                 generated code supports no gap between versions; correct the field `features` of the kinds"
+                 generated code supports no gap between versions; correct `features` of the kinds in xtask/groups.json"
             );
         }
         let (from, to) = (&all[first], &all[last]);

@@ -26,8 +26,8 @@ impl Overdue {
         Self { controller: controller.to_owned(), deadline, logged: Mutex::default() }
     }
 
-    /// Logs, at most once per `self.deadline`, that keys of this namespace wait for a cache.
-    /// `cache` returns the description of that cache.
+    /// Logs that keys of this namespace wait for a cache, unless a warning about the namespace was
+    /// logged within `self.deadline`. `cache` returns the description of that cache.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
         if self.should_log(namespace) {
             tracing::warn!(

@@ -195,8 +195,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the initial list of the queue if enough namespaces have been listed
-    /// ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
+    /// Ends the initial list of the queue if the lists of all namespaces without which it cannot end
+    /// have arrived ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

@@ -8,9 +8,9 @@ use crate::{AnyObject, Event, EventBatch};
 /// The events of one transaction of the store, or the coalesced events of several transactions.
 pub(super) struct HandlerBatch<K> {
     batch: EventBatch<K>,
-    /// A copy of each event, in which encoded objects can be dereferenced. A handler uses these
-    /// shared copies until it first dereferences or clones an encoded object. From then on, the
-    /// handler gets its own copies.
+    /// A copy of each event in which encoded objects can be dereferenced, shared by the handlers
+    /// that do not read objects. A handler that has read or kept an encoded object gets its own
+    /// copies of all later events.
     // Each copy is made when the first handler needs it. A batch can contain a whole list, so
     // copying all events at once would take long.
     open: OnceLock<Box<[OnceLock<Event<K>>]>>,

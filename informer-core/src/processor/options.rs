@@ -116,8 +116,9 @@ impl HandlerOptions {
         self
     }
 
-    /// Saves memory once the number of waiting events has reached the threshold: new updates then
-    /// have the new object also as their old object. See
+    /// Saves memory once the number of waiting events has reached the
+    /// [threshold](Self::threshold): new updates then have the new object also as their old object.
+    /// See
     /// [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {

@@ -163,7 +163,7 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
 }
 
 /// Copies properties of kinds, such as verbs and columns, from `kubernetes` to `data`. A kind that
-/// is not in `kubernetes` keeps its short names, and loses the other properties.
+/// is not in `kubernetes` keeps its short names, and gets defaults for the other copied properties.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {

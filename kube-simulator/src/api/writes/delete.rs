@@ -225,7 +225,8 @@ fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
 }
 
-/// How a delete ends an object.
+/// The deletion timestamp and grace period that a delete request gives an object, and whether the
+/// object is removed at once.
 struct Ending {
     /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,
@@ -239,8 +240,8 @@ struct Ending {
 }
 
 impl Ending {
-    /// Returns how a delete ends the object. Returns `None` if the delete has no effect: the object
-    /// has a running grace period, and the delete does not shorten this period.
+    /// Returns what the delete request does to the object. Returns `None` if the request has no
+    /// effect: the object has a running grace period, and the request does not shorten it.
     ///
     /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {

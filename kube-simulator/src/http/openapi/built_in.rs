@@ -57,8 +57,8 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// Returns the schema name of a protobuf message. For custom resource definitions and API services,
-/// a real server uses other prefixes than `io.k8s.api`.
+/// Returns the schema name of a protobuf message. Difference from a real server: it does not use the
+/// prefix `io.k8s.api` for custom resource definitions and API services.
 fn component(message: &str) -> String {
     match message.strip_prefix("meta.") {
         Some(meta) => format!("io.k8s.apimachinery.pkg.apis.meta.{meta}"),

@@ -40,7 +40,8 @@ pub(super) fn deadline_after(wait: Duration) -> Instant {
 #[derive(Debug)]
 pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
-    /// The resource version that the API server of this watch has reached.
+    /// The resource version that this watch's API server has reached now. A test can make one of
+    /// several API servers lag.
     pub(super) revision: Revision,
     /// Notifies this watch when its API server may have received new events. `None` if the server
     /// never lags: such a server receives each event at once, and `changes` notifies the watch.
