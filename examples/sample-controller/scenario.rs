@@ -189,7 +189,7 @@ impl Scenario {
     }
 
     /// Returns whether the `Foo`s with these numbers are in their desired state, and nothing is left of the first
-    /// `Foo`, which was deleted.
+    /// `Foo`, which was deleted. A server without garbage collection may keep the Deployment of that `Foo`.
     async fn are_in_desired_state(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();

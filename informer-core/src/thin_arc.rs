@@ -106,7 +106,7 @@ impl ThinArc {
         self.address().filter(|_| self.is_unique()).map(|mut address| unsafe { address.as_mut() })
     }
 
-    /// Returns the identity if there is no other reference.
+    /// Returns the key, resource version and UID of the object if there is no other reference.
     pub(crate) fn identity_mut(&mut self) -> Option<&mut Identity> {
         // SAFETY: `self` is the only reference, and it is mutably borrowed. The result does not
         // include the reference count.

@@ -1,4 +1,5 @@
-//! Prometheus metrics and health endpoints of informers and work queues, and a web page about them.
+//! Prometheus metrics of informers and work queues, health endpoints of informers, and a web page
+//! about informers and controllers.
 //!
 //! The metrics of informers are read when Prometheus requests them, so they cost nothing between two
 //! requests. The series of an informer end when the factory removes the informer, for example in

@@ -22,8 +22,8 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// The handles that [`iter`](Self::iter) returns if objects are encoded. A dereferenced handle
-    /// keeps its decoded object in memory; a handle of the store would keep it longer.
+    /// The handles that [`iter`](Self::iter) returns if objects are encoded. They are not the store's
+    /// handles, so that decoded objects are freed together with these `Objects`.
     own: OnceLock<Vec<Cached<K>>>,
 }
 

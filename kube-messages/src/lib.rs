@@ -131,8 +131,9 @@ pub enum Type {
 /// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value. JSON omits zero and empty values, except messages: an empty message is `{}`. Go's
-    /// protobuf encoder always writes the field, except bytes that are nil.
+    /// One value. JSON omits zero and empty values; but an empty [`Type::Message`] is `{}`, an empty
+    /// quantity is `"0"`, and an empty [`Type::IntOrString`] is `0`. Go's protobuf encoder always
+    /// writes the field, except bytes that are nil.
     Plain,
     /// One value, which JSON never omits.
     Always,

@@ -12,7 +12,7 @@ pub(crate) const NAMESPACES: usize = 50;
 /// The number of pods of one `ReplicaSet`.
 const REPLICAS: usize = 20;
 
-/// The approximate number of pods on one node.
+/// The average number of pods on one node, if there are many pods.
 const PODS_PER_NODE: usize = 40;
 
 pub(crate) fn namespace(number: usize) -> String {

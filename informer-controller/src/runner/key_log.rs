@@ -26,7 +26,8 @@ pub struct ParkedKey {
 pub struct FailedKey {
     /// The key, in the format of `Debug`.
     pub key: String,
-    /// How the last reconcile call failed, with the error or panic message, as it was logged.
+    /// How the last reconcile call failed, as it was logged: the error, the panic message, or the
+    /// timeout.
     pub failure: String,
     /// The number of consecutive failed reconcile calls for the key; 1 if the queue's rate limiter
     /// does not count failures per key.

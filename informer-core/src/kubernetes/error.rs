@@ -163,7 +163,7 @@ impl ListWatchError {
         }
     }
 
-    /// Returns the wait that the server requested, if any.
+    /// Returns the wait that the server requested, if any; at most one hour.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

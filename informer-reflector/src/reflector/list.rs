@@ -97,8 +97,8 @@ impl ListHistory {
 }
 
 impl<K: Send + Sync + 'static> Reflector<K> {
-    /// Makes a paged list. The store receives the objects as they arrive, and the complete list at
-    /// the end.
+    /// Makes a paged list. The store receives the complete list at the end, and can already add the
+    /// objects of an initial list as they arrive.
     pub(super) async fn list(&mut self) -> Step {
         self.reporter.list_begins();
         match self.list_all_pages().await {

@@ -15,7 +15,7 @@ const MAX_BUDGET: Duration = Duration::from_millis(100);
 /// The growth of a [`Budget`], in seconds per second of elapsed time.
 const REFILL_RATE: f64 = 0.05;
 
-/// The limit on the number of events that one watch has not read yet.
+/// When the stream of a watch that does not read its events is ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlowWatchLimit {
     /// The size of the watch's buffer, in events.

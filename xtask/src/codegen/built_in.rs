@@ -128,7 +128,7 @@ pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     let refreshed = refresh::refresh(&data::read(root)?, kubernetes.as_ref())?;
     let (found, text) = (data::read_text(root)?, refreshed.text()?);
     if found.replace("\r\n", "\n") == text {
-        eprintln!("{} is up to date", data::FILE);
+        eprintln!("codegen: the data in {} is up to date", data::FILE);
         return Ok(());
     }
     if check {

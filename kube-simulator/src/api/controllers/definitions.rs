@@ -40,7 +40,8 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     }
 }
 
-/// Serves the resources of the definitions in a backup, and of no other definitions.
+/// Serves the resources of the definitions in a backup, and of no other definitions. Must be called
+/// before the stored definitions are replaced by those of the backup.
 pub(crate) fn restore(api: &Api, backup: &Backup) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;

@@ -120,7 +120,7 @@ fn bounds(
     }
 }
 
-/// Adds one error for each repeated element of a set or keyed list.
+/// Adds one error for each element that a set or keyed list contains more than once.
 fn unique(list: &ListKind, elements: &[Value], path: &Place<'_>, errors: &mut FieldErrors) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for (at, element) in elements.iter().enumerate() {

@@ -225,8 +225,7 @@ fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
 }
 
-/// The deletion timestamp and grace period that a delete request gives an object, and whether the
-/// object is removed at once.
+/// The deletion timestamp and grace period that a delete request gives an object.
 struct Ending {
     /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,

@@ -142,8 +142,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark event. As in the real server, its object has only the type, the metadata
-    /// and Go's zero values, and need not be valid.
+    /// Returns a bookmark event. As in the real server, a complete object has only the type, the
+    /// metadata and Go's zero values, and need not be valid.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {

@@ -1,4 +1,5 @@
-//! Writes tables and charts to docs/benchmarks.md, between the two markers of each measurement.
+//! Writes each measurement's table, with links to its charts, to docs/benchmarks.md between two
+//! markers. The charts are files in docs/benchmarks/.
 
 use std::path::Path;
 

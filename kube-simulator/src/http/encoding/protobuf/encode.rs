@@ -1,5 +1,5 @@
 //! Converts JSON to protobuf, with the same bytes as Go: fields are in the order of their numbers,
-//! and empty fields are included unless they are pointers in Go.
+//! and missing fields are included unless they are pointers, lists, maps or byte strings in Go.
 //!
 //! An encoded object is an envelope with its `apiVersion` and `kind`, around its content: all other
 //! fields.
