@@ -73,7 +73,7 @@ pub struct Codec {
 #[derive(Default)]
 struct Recent {
     objects: Vec<Arc<OwnedObject<AnyObject>>>,
-    /// The index of the oldest object.
+    /// The index, in `objects`, of the object that was decoded before all others.
     oldest: usize,
 }
 
@@ -86,8 +86,8 @@ impl Codec {
         Self { decode: Box::new(decode), compressor, recent: Mutex::default() }
     }
 
-    /// Adds an object to the recently decoded objects. Drops the oldest if there are more than
-    /// [`RECENT`].
+    /// Adds a newly decoded object to the recently decoded objects. If there are then more than
+    /// [`RECENT`], drops the object that was decoded before all others.
     fn keep(&self, object: Arc<OwnedObject<AnyObject>>) {
         let mut recent = self.recent.lock();
         let oldest = if recent.objects.len() < RECENT {

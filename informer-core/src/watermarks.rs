@@ -23,8 +23,9 @@ pub struct NamespaceProgress {
     pub namespace: Arc<str>,
     /// The resource version of the namespace in the consumer's store when the
     /// [`Batch`](crate::Batch) has been processed. Empty if the last list of the namespace had no
-    /// resource version. `None` if this feed has ended, because the namespace is no longer watched:
-    /// the store then has none of its objects. If the namespace was added again, it has a new feed.
+    /// resource version. `None` if the feed with the ID `feed` was
+    /// [released](crate::NamespaceFeed::release), because the namespace is no longer watched. The
+    /// store has then removed the objects of that feed.
     pub reached: Option<ResourceVersion>,
 }
 

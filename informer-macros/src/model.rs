@@ -189,7 +189,8 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     Some(Identity { group: group?, version: version?, accessor, type_span: object.span() })
 }
 
-/// Checks a slim view, whose attributes must identify the resource.
+/// Checks a slim view, a type with only some fields of a resource. The attributes must identify the
+/// resource.
 fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
     let missing: Vec<&str> = [
         ("group", attributes.group.is_none()),

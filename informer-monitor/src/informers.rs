@@ -75,8 +75,8 @@ impl InformerMetrics {
 /// The state of an informer at the time of a request for the metrics.
 struct Informer {
     report: InformerReport,
-    /// The name of the object type, with a number if an earlier informer has the same resource and
-    /// name.
+    /// The label `object`: the name of the object type. A number follows the name if an earlier
+    /// informer has the same resource and the same name of the object type.
     object: String,
     counts: ReflectorCounts,
     /// The statistics of the handlers, by name. Handlers with the same name share an entry.

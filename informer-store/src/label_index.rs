@@ -114,8 +114,9 @@ impl LabelCandidates {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// Returns the objects that are in all sets. The caller must compare them with the requirements
-    /// that the index does not support ([`rest`](Self::rest)).
+    /// Returns the objects of the requested namespace, or of all namespaces if none is requested,
+    /// that match all equality and `in` requirements. The caller must compare the objects with the
+    /// other requirements ([`rest`](Self::rest)).
     pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())

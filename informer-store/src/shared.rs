@@ -191,10 +191,13 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Updates the recorded failures of the complete indexes: removes those of all objects in
-    /// `changes`, and moves those in `failures` here. Returns the moved failures, except those of
-    /// objects that had a recorded failure in the same index before. The failures of indexes under
-    /// construction stay in `failures`.
+    /// Updates the recorded failures of the complete indexes:
+    /// - Removes all recorded failures of the objects in `changes`.
+    /// - Moves the failures of complete indexes from `failures` to the record. The failures of
+    ///   indexes under construction stay in `failures`.
+    ///
+    /// Returns a copy of each moved failure. Exception: if the index already had a recorded failure
+    /// of the same object before this call, the failure is not returned.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],

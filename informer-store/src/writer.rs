@@ -157,7 +157,9 @@ impl<K: 'static> StoreWriter<K> {
     /// the store has reached, stays the same, because the store can lack earlier changes of other
     /// objects. For many objects, [`transaction`](Self::transaction) is faster.
     ///
-    /// Returns the same failures of indexes as [`transaction`](Self::transaction).
+    /// Returns an [`IndexFailure`] for each index that cannot index the object. Does not return a
+    /// failure of an index function if that index could not index the previous version of the
+    /// object either.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -180,7 +182,9 @@ impl<K: 'static> StoreWriter<K> {
     /// If the store already contains the same version of an object, the store keeps its copy of the
     /// object.
     ///
-    /// Returns the same failures of indexes as [`transaction`](Self::transaction).
+    /// Returns an [`IndexFailure`] for each new or changed object and each index that cannot index
+    /// the object. Does not return a failure of an index function if that index could not index the
+    /// previous version of the object either.
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,

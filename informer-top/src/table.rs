@@ -132,7 +132,7 @@ impl Column {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order {
     pub(crate) column: Column,
-    /// Whether the default direction of the column is reversed.
+    /// Whether the sort direction is the opposite of the column's default direction.
     pub(crate) is_reversed: bool,
 }
 

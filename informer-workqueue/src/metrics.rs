@@ -69,9 +69,9 @@ pub trait Metrics: Send + Sync {
         let _ = (queue, worked);
     }
 
-    /// Called when `add_after` or `add_rate_limited` has added a key, even without a delay, and
-    /// when an item has ended with a retry or [`done_after`](crate::Item::done_after). Not called
-    /// after a shutdown.
+    /// Called during each call of `add_after`, `add_after_with_priority` or `add_rate_limited`, not
+    /// when the delay ends. Also called when an item ends with a retry or with
+    /// [`done_after`](crate::Item::done_after). Not called after a shutdown.
     fn retried(&self, queue: &str) {
         let _ = queue;
     }

@@ -1,5 +1,7 @@
 //! [`Shared`]: the locked state of a queue, and the parts that are used while it is not locked.
 //!
+//! An item is a key that a worker has taken. Until the item ends, no other worker gets the key.
+//!
 //! There is one lock, that of the state. The only foreign code that runs under this lock is `Eq`
 //! and `Clone` of keys, and `Clone` of wakers. Keys are hashed before the lock is taken. Rate
 //! limiters, metrics, wakers and destructors of keys run after the lock is released.
@@ -122,7 +124,8 @@ impl<T> Shared<T> {
         Some(self.state.lock().unfinished(now))
     }
 
-    /// Ends a processed item. If `again` is given, adds its key again after this delay.
+    /// Ends an item whose key was processed, and resets the failures of the key. If `again` is
+    /// given, adds the key again after this delay.
     pub(crate) fn done(&self, id: u32, key: &T, again: Option<Duration>) {
         self.limiter.forget(key);
         self.end(id, again, false);
@@ -141,7 +144,8 @@ impl<T> Shared<T> {
         delay
     }
 
-    /// Ends an item without counting a success or a failure.
+    /// Ends an item whose key could not be processed yet. Neither counts a failure of the key nor
+    /// resets its failures.
     pub(crate) fn release(&self, id: u32) {
         self.end(id, None, false);
     }

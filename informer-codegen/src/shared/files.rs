@@ -32,8 +32,9 @@ impl fmt::Display for Stale {
     }
 }
 
-/// Returns the stale files of the folder, by path. A Rust file that is not in `files` is stale only
-/// if it has the `mark` of generated files.
+/// Returns the stale files of the folder, by path. A file in `files` is stale if it is missing or
+/// different on disk. A Rust file on disk that is not in `files` is stale if it has the `mark` of
+/// generated files. Other files are never stale.
 pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let mut stale = BTreeMap::new();
     for (name, text) in files {
@@ -75,7 +76,7 @@ pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeM
     Ok(stale)
 }
 
-/// Returns the files that would be overwritten and do not have the mark of generated files.
+/// Returns the existing files with these names that do not have the `mark` of generated files.
 pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut foreign = Vec::new();
     for path in names.iter().map(|name| folder.join(name)) {

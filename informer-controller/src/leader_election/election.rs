@@ -34,7 +34,7 @@ pub(super) enum Response {
     Lease(Box<Lease>),
     /// The lease does not exist. Only a [`Request::Get`] has this response.
     NotFound,
-    /// Another request has written or created the lease in the meantime.
+    /// The server rejected the write, because another request has created or changed the lease.
     Conflict,
     /// There was no usable response. The server has possibly applied the request, or can still
     /// apply it.
@@ -64,7 +64,8 @@ pub(super) struct Election {
     /// The start of the last request that acquired or renewed the lease; `None` while this
     /// candidate does not lead.
     renewed: Option<Instant>,
-    /// Whether `seen` is possibly outdated, so that the next attempt must begin with a read.
+    /// Whether the lease that this candidate last read or wrote is possibly outdated. If so, the
+    /// next attempt to renew or release the lease begins with a read.
     is_seen_outdated: bool,
 }
 

@@ -46,8 +46,8 @@ enum Coverage {
     /// A cache has not listed the namespace yet. Or a cache that adds keys to the queue no longer
     /// watches the namespace, but another such cache still watches it.
     Partial {
-        /// The position of a cache in `Readiness::caches`. This cache has not listed the namespace.
-        /// If all caches have listed the namespace, this cache no longer watches it.
+        /// The position in `Readiness::caches` of a cache that has not listed the namespace. If
+        /// there is no such cache: the position of a cache that no longer watches the namespace.
         cache: usize,
         /// Set when the cache at `cache` has listed the namespace, or watches the namespace again.
         complete: Completion,
@@ -186,13 +186,15 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until `complete` is set or cancelled, or one of `other_watches` is cancelled. The
-/// [`Coverage`] of the namespace can then be another one.
+/// Waits for an event that can change the [`Coverage`] of the namespace:
+///
+/// - A cache has listed the namespace, or watches it again: `complete` is set.
+/// - The informer of this cache stops, or the namespace is removed: `complete` is cancelled.
+/// - Another cache stops watching the namespace: one of `other_watches` is cancelled.
 async fn change(complete: &Completion, other_watches: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = other_watches.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
-        // The completion is cancelled when the namespace is no longer watched.
         _ = complete.wait() => {}
         Some(()) = removals.next() => {}
     }

@@ -57,7 +57,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   is unknown. [`ready`](Self::ready), which a `ControllerRunner` calls for each waiting key,
     ///   reads the object's metadata from the server. The key waits until the informer has that
     ///   state. So a failed write usually delays its key only for the time of a read, and not until
-    ///   the deadline.
+    ///   the [deadline](WriteTracker::with_deadline) of the write.
     /// - An object whose name the server generates cannot be read, because its name is not known.
     ///   If the outcome of its creation is unknown, the key waits until the deadline.
     ///
@@ -82,7 +82,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///
     /// # Cancel safety
     /// Dropping the future after its first poll drops the request. The key then waits until the
-    /// deadline, because the server may have applied the write.
+    /// deadline of the write, because the server may have applied the write.
     pub async fn track<K, W>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -165,7 +165,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Records a request before it is sent. The key is not [ready](Self::is_ready) before the
-    /// outcome is reported to the returned guard, or the deadline is over.
+    /// outcome is reported to the returned guard, or the [deadline](WriteTracker::with_deadline) of
+    /// this write is over.
     pub fn begin(&self) -> WriteInFlight<T> {
         let outcome_known = CancellationToken::new();
         let condition = self.tracker.add(&self.key, Condition::InFlight(outcome_known.clone()));
@@ -196,8 +197,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         WriteInFlight::new(self.clone(), condition, is_over)
     }
 
-    /// Returns `true` if the caches have all writes for the key, except writes whose deadline is
-    /// over.
+    /// Returns `true` if the caches have all writes for the key, except writes whose
+    /// [deadline](WriteTracker::with_deadline) is over.
     #[must_use]
     #[doc(alias = "EnsureReady")]
     pub fn is_ready(&self) -> bool {
@@ -205,8 +206,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Waits until the caches have all writes for the key, including writes that are recorded
-    /// during the wait. The wait for each write ends at its deadline at the latest. Returns `false`
-    /// if a deadline ended the wait for a write, which a cache can still lack; `true` otherwise.
+    /// during the wait. The wait for each write ends at the write's
+    /// [deadline](WriteTracker::with_deadline) at the latest. Returns `false` if a deadline ended
+    /// the wait for a write, which a cache can still lack; `true` otherwise.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

@@ -91,8 +91,8 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// When this many keys have writes, the next recorded write removes the expired writes of all
-    /// keys.
+    /// When this many keys have writes, the next recorded write removes every write whose deadline
+    /// is over.
     sweep_at: usize,
 }
 
@@ -100,7 +100,7 @@ struct Keys<T> {
 /// can hold the last reference to a store, and the drop of its objects can run user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// While fewer keys have writes, a recorded write does not remove the expired writes of other keys.
+/// While fewer keys than this have writes, a recorded write does not remove writes of other keys.
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
 /// The maximum of [`Shared::deadline`], after which a key no longer waits for a write: a year.
@@ -264,8 +264,8 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes the expired writes of all keys, if the number of keys has doubled since the last
-    /// sweep.
+    /// Removes every write whose deadline is over. Does nothing while fewer than `sweep_at` keys
+    /// have writes.
     fn sweep(&mut self, now: Instant) -> Garbage {
         let mut garbage = Garbage::new();
         if self.pending.len() >= self.sweep_at {
@@ -278,8 +278,9 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes the expired writes of one key if its number of pending writes is a power of two.
-    /// Otherwise does nothing, so that adding many writes for one key stays fast.
+    /// Removes each write for the key if the write's deadline is over. Does nothing unless the
+    /// number of the key's writes is a power of two, so that adding many writes for one key stays
+    /// fast.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
         match self.pending.get(key) {
             Some(pending) if pending.len().is_power_of_two() => {

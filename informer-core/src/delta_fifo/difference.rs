@@ -93,8 +93,10 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
-    /// Returns the completions that the caller must set: usually none, because the consumer must
-    /// remove the objects first.
+    ///
+    /// Tasks wait for the end of this release with a [`Completion`]. If the release ends at once,
+    /// returns the completions that the caller must set to end these waits. Usually returns none,
+    /// because the consumer must remove the objects first.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {

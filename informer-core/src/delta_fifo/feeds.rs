@@ -2,7 +2,8 @@
 //! namespace that has its own source. This code takes no lock and never waits.
 //!
 //! A feed is released when its namespace is no longer watched: a removal of each object of the
-//! namespace is queued. If the namespace is added again meanwhile, it gets a new feed.
+//! namespace is queued. If the namespace is added again meanwhile, it gets a new feed. Tasks wait
+//! with [`Completion`]s for the end of a namespace's initial list or of its release.
 //!
 //! Only a batch that leaves no change in the queue reports new resource versions and released
 //! feeds, because only then has the consumer taken all changes up to these versions.
@@ -222,8 +223,9 @@ impl Feeds {
     /// Records that a namespace is no longer watched. `has_objects` means that removals of the
     /// namespace's objects will be queued.
     ///
-    /// Returns the completions that the caller must set now. Returns `None` if the consumer must
-    /// process a batch first; [`processed`](Self::processed) then returns the completions.
+    /// If the release ends at once, returns its completions ([`Feed::released`]), which the caller
+    /// must set. Returns `None` if the consumer must process a batch first. In this case,
+    /// [`processed`](Self::processed) returns these completions after that batch.
     pub(super) fn release(&mut self, id: FeedId, has_objects: bool) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -304,8 +306,8 @@ impl Feeds {
         completed
     }
 
-    /// Records that no further batch will be processed. Returns the completions of all namespaces,
-    /// which the caller must cancel while the queue is not locked.
+    /// Records that no further batch will be processed. Returns all completions ([`Feed::synced`]
+    /// and [`Feed::released`]). The caller must cancel them while the queue is not locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

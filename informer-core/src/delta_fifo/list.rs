@@ -80,8 +80,8 @@ impl<K> Listed<K> {
     }
 }
 
-/// Whether an arriving list is an initial list, and of what. If each namespace has its own source,
-/// the initial list of the queue has one part per namespace.
+/// Whether an arriving list is an initial list of the queue or of a namespace. If each namespace
+/// has its own source, the initial list of the queue has one part per namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
     /// The arriving list is the initial list of the queue, or its part for one namespace.
@@ -90,8 +90,10 @@ pub(super) enum FirstList {
     /// list. The namespace was added later, or is optional and was not listed before the queue's
     /// initial list ended.
     OfNamespace,
-    /// The arriving list is not an initial list: it is a relist, the first input of the queue was a
-    /// change, or the list is ignored because its namespace is no longer watched.
+    /// The arriving list is not an initial list, for one of three reasons:
+    /// - An initial list has already ended, so this list is a relist.
+    /// - The queue received a change before any list. Its initial list then counts as ended.
+    /// - The namespace of the list is no longer watched. The list is ignored.
     Over,
 }
 
@@ -104,8 +106,8 @@ impl<K: 'static> State<K> {
     /// store (`known`) already has. Returns handles that the caller must drop while the queue is
     /// not locked.
     ///
-    /// If the list is an initial list and `known` is not `None`, also queues the other objects,
-    /// without waiting for the end of the list.
+    /// If the list is an initial list and `known` is not `None`, also queues the new and changed
+    /// objects at once, before the list ends.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -195,8 +197,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the initial list of the queue if the lists of all namespaces without which it cannot end
-    /// have arrived ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
+    /// Ends the initial list of the queue if the list of each namespace that is not optional has
+    /// arrived ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

@@ -141,8 +141,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Cancels all completions of the queue and its feeds, because no further batch will be
-    /// processed.
+    /// Ends all waits for an initial list, or for the release of a namespace, with an error: no
+    /// further batch will be processed.
     fn cancel_completions(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -335,10 +335,12 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// Returns the objects. If the queue or the [consumer's store](Self::with_known_objects) has
-    /// the same version of an object, returns the existing handle. While the initial list arrives,
-    /// also queues the other objects, without waiting for the end of the list. This requires access
-    /// to the consumer's store.
+    /// Returns the objects. If the queue or the [consumer's store](Self::with_known_objects)
+    /// already has the same version of an object, returns the existing handle of this object.
+    ///
+    /// If the list is the initial list and the queue has access to the store, also queues the new
+    /// and changed objects at once, before the list ends. In all other cases,
+    /// [`replace`](ReflectorStore::replace) queues these objects at the end of the list.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();

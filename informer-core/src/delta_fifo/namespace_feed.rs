@@ -135,7 +135,7 @@ impl<K: 'static> NamespaceFeed<K> {
         is_in_namespace
     }
 
-    /// Removes the items of other namespaces from `items`, and returns them.
+    /// Removes the items of other namespaces from `items`. Returns the removed items.
     fn remove_foreign<T>(&self, items: &mut Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<T> {
         items.extract_if(.., |item| !self.is_in_namespace(key(item))).collect()
     }
@@ -148,10 +148,14 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         drop(foreign);
     }
 
-    /// Returns the objects, without those of other namespaces. If the queue or the [consumer's
-    /// store](DeltaFifo::with_known_objects) has the same version of an object, returns the
-    /// existing handle. While the namespace's initial list arrives, also queues the other objects,
-    /// without waiting for the end of the list. This requires access to the consumer's store.
+    /// Drops objects of other namespaces and returns the objects of this namespace. If the queue or
+    /// the [consumer's store](DeltaFifo::with_known_objects) already has the same version of an
+    /// object, returns the existing handle of this object.
+    ///
+    /// If the list is the initial list of this namespace and the queue has access to the store,
+    /// also queues the new and changed objects of this namespace at once, before the list ends. In
+    /// all other cases, [`replace`](ReflectorStore::replace) queues these objects at the end of the
+    /// list.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let foreign = self.remove_foreign(&mut objects, Cached::key);
         let mut unused = Vec::new();

@@ -68,8 +68,8 @@ impl Population {
     }
 
     /// Records that the consumer has taken a batch with this number of keys of the initial list.
-    /// Returns the [`Batch::completes_initial_list`](super::Batch::completes_initial_list) of the
-    /// batch.
+    /// Returns whether this batch
+    /// [completes the initial list](super::Batch::completes_initial_list).
     pub(super) fn taken(&mut self, keys: usize) -> bool {
         let Self::Arriving { arrived, queued, in_flight, announced } = self else { return false };
         *queued -= keys;
@@ -80,11 +80,12 @@ impl Population {
         is_last
     }
 
-    /// Counts one key as queued and no longer as in flight, because the consumer has requeued it.
-    /// - `is_initial`: whether the key belongs to the initial list. If not, nothing changes.
-    /// - `is_counted`: whether the key already counts as queued, because of a newer change.
-    /// - `completes_initial`: whether the batch completes the initial list. This call sets it to
-    ///   `false`.
+    /// Records that the consumer has requeued a key of a batch. Does nothing if `is_initial` is
+    /// `false`, because the key does not belong to the initial list.
+    ///
+    /// Otherwise, counts the key as queued and no longer as in flight. If `is_counted` is `true`,
+    /// the key already counts as queued, because of a newer change. Sets `completes_initial` to
+    /// `false`, because the batch no longer completes the initial list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, completes_initial: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {

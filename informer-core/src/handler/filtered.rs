@@ -112,7 +112,8 @@ fn deletion_by_update<K>(old: &Cached<K>) -> Deleted<K> {
 }
 
 /// Returns whether the filter accepts the version that the handler received last before the
-/// deletion, or else the last known state. Returns `true` if both are unknown.
+/// deletion. If this version is unknown, applies the filter to the last known state instead.
+/// Returns `true` if both are unknown.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

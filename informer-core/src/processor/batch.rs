@@ -1,4 +1,10 @@
 //! [`HandlerBatch`]: the events of one transaction, which all handlers share.
+//!
+//! A handler cannot read an encoded object directly. The handler receives a copy of the event, and
+//! the copy decodes an object at the first read. The copy then keeps the decoded object in memory.
+//!
+//! Handlers that do not read objects share one copy of each event. Each handler that reads objects
+//! gets its own copies, because the shared copies exist until all handlers have received the batch.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -8,9 +14,7 @@ use crate::{AnyObject, Event, EventBatch};
 /// The events of one transaction of the store, or the coalesced events of several transactions.
 pub(super) struct HandlerBatch<K> {
     batch: EventBatch<K>,
-    /// A copy of each event in which encoded objects can be dereferenced, shared by the handlers
-    /// that do not read objects. A handler that has read or kept an encoded object gets its own
-    /// copies of all later events.
+    /// For each event, the copy for all handlers that have not read an encoded object so far.
     // Each copy is made when the first handler needs it. A batch can contain a whole list, so
     // copying all events at once would take long.
     open: OnceLock<Box<[OnceLock<Event<K>>]>>,
@@ -25,8 +29,8 @@ impl<K> HandlerBatch<K> {
 }
 
 impl HandlerBatch<AnyObject> {
-    /// Returns a copy of the event with the index `at` that a handler can read, even if its objects
-    /// are encoded. All callers get the same copy.
+    /// Returns the shared copy of the event with the index `at`. Handlers can read the objects of
+    /// this copy, even if they are encoded.
     pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
         // Opening the handles again for each of a hundred handlers would be the largest cost of an
         // event.

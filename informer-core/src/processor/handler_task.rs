@@ -23,12 +23,11 @@ use crate::{AnyObject, Event, panic_message};
 /// The number of calls of a handler after which the handler's task yields to other tasks.
 const MAX_CALLS_IN_A_ROW: usize = 128;
 
-/// The minimum duration of a slow call. A slow call is logged if the handler is behind. client-go
-/// uses the same duration.
+/// The minimum duration of a slow call. client-go uses the same duration.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// A slow call is logged if more than this number of events is waiting for the handler, or if its
-/// events are being merged.
+/// A slow call is logged only if more than this number of events is waiting for the handler, or if
+/// the waiting events are being merged.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
@@ -48,24 +47,23 @@ struct HandlerTask {
     listener: ListenerGuard,
     /// Whether the handlers have been given an encoded object so far. All handlers share this flag.
     has_encoded: Arc<AtomicBool>,
-    /// Whether this handler has possibly read or kept an encoded object. If so, this handler gets
-    /// its own copies of events with encoded objects, instead of shared copies.
+    /// Whether this handler has possibly read an encoded object, or kept a handle to it. If so,
+    /// this handler gets its own copies of events with encoded objects, instead of shared copies.
     uses_objects: bool,
     stopwatch: Stopwatch,
-    /// The number of calls so far, which decides when the task yields. It is not reset when the
-    /// task takes more events: coalesced events can be taken in small pieces, so the task would
-    /// never yield.
+    /// The number of calls of the handler so far. After every [`MAX_CALLS_IN_A_ROW`] calls, the
+    /// task yields, even if it took the events in many small pieces.
     calls: usize,
     /// Whether slowness of the handler has been logged since its backlog was last empty.
     logged_slowness: bool,
 }
 
-/// An event that a handler can read, even if its objects are encoded.
+/// An event in a form in which a handler can read the objects, even if they are encoded.
 enum Opened<'a> {
     Original(&'a Event<AnyObject>),
-    /// A copy of the event that several handlers share.
+    /// A copy that this handler shares with other handlers.
     SharedCopy(&'a Event<AnyObject>),
-    /// A copy of the event for this handler only.
+    /// A copy for this handler only.
     OwnCopy(Event<AnyObject>),
 }
 
@@ -74,8 +72,8 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read or kept an encoded object of this event's copy. Always
-    /// `false` for [`Original`](Self::Original), which is not a copy.
+    /// Returns whether a handler has read an encoded object of this copy, or keeps a handle to the
+    /// object. Always `false` for [`Original`](Self::Original), which is not a copy.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,
@@ -184,7 +182,7 @@ impl HandlerTask {
         self.end_burst();
     }
 
-    /// Returns the event with the index `at` in a form that the handler can read.
+    /// Returns the event with the index `at`, in a form in which the handler can read the objects.
     fn open<'a>(&self, batch: &'a SharedBatch<AnyObject>, at: usize) -> Opened<'a> {
         let event = &batch.events[at];
         let is_shared = Arc::strong_count(batch) > 1;

@@ -30,8 +30,8 @@ pub(super) struct Inbox<K> {
     pub(super) threshold: Option<usize>,
     /// The batches in the shared backlog that the handler has not taken; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
-    /// By how many events merging has reduced the events that the handler has taken. Counted since
-    /// the handler was added.
+    /// The number of events that the handler did not receive separately, because they were merged
+    /// with other events of the same object. Events that are still waiting do not count.
     pub(super) merged: u64,
 }
 

@@ -30,8 +30,8 @@ pub(super) struct Sections<K> {
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
-    /// By how many events merging has reduced this section. Restarts at zero when a handler takes
-    /// events from an open section.
+    /// The number of events that merging has removed from this section. Reset to zero when a
+    /// handler takes events from this section while it is open.
     merged: u64,
 }
 
@@ -51,8 +51,8 @@ enum Content<K> {
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
     pub(super) resyncs: usize,
-    /// By how many events merging has reduced the section. If a handler takes an open section piece
-    /// by piece, each piece counts only the events merged since the piece before.
+    /// The number of events that merging has removed from the section. If a handler takes an open
+    /// section in several pieces, each piece counts only the events removed since the piece before.
     pub(super) merged: u64,
     /// Whether nothing is left for this handler in the section.
     pub(super) is_whole: bool,
@@ -129,7 +129,7 @@ impl<K> Sections<K> {
     }
 
     /// Returns the number of events in the sections whose first batch is in the range `from..to`.
-    /// Also returns by how many events merging has reduced this number.
+    /// Also returns the number of events that merging has removed from these sections.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))

@@ -48,9 +48,9 @@ pub(super) struct SharedPart {
     from: Sequence,
     /// One more than the sequence number of the last batch that was published for the handler.
     to: Sequence,
-    /// One more than the sequence number of the last batch so far whose resyncs were due for this
-    /// handler. In later batches, resyncs are due only for other handlers, and this handler skips
-    /// them.
+    /// One more than the sequence number of the last batch whose resyncs were due for this handler.
+    /// Rises with each new batch whose resyncs are due for this handler. The handler skips the
+    /// resyncs of a section that begins at this number or later.
     // The merged events of several batches are taken together, so the handler can also receive
     // resyncs that were due only for other handlers.
     resyncs_end: Sequence,
@@ -66,10 +66,11 @@ impl SharedPart {
 /// The batches that have not been coalesced yet, and the first batch that each slow handler has not
 /// taken.
 struct Staged<K> {
-    /// The sequence number of the batch that is being published, or of the next batch if none is
-    /// being published.
+    /// The sequence number of the batch that is being published now. If no batch is being
+    /// published, the sequence number of the batch that will be published next.
     next: Sequence,
-    /// Whether the batch with the number `next` is being published, and already in `batches`.
+    /// Whether the batch that is being published has been added to `batches`. Stays `true` until
+    /// the publication ends, even if the batch has already been coalesced and removed again.
     has_next: bool,
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
     /// For each batch, the number of handlers whose untaken batches begin with it.
@@ -94,9 +95,9 @@ impl<K> Staged<K> {
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns whether exactly one handler needs the batch `start` and begins with this batch. All
-    /// other handlers begin with later batches. Returns `false` for the batch that is being
-    /// published, because more handlers can still need it.
+    /// Returns whether exactly one handler needs the batch `start`, and no handler needs an earlier
+    /// batch. Returns `false` for the batch that is being published, because more handlers can
+    /// still need it.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
@@ -134,9 +135,9 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Removes the batches before `next` from `untaken`, the batches that a handler has not taken.
-    /// If `next` is `None`, removes all batches except those that are still in `self.batches`.
-    /// Returns whether `untaken` still has batches.
+    /// Records in `untaken`, one handler's part of the backlog, that this handler has taken all
+    /// batches before `next`. If `next` is `None`, this handler has taken all batches that have
+    /// been coalesced. Returns whether this handler still has batches to take.
     fn advance(&mut self, untaken: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(untaken.from);
         untaken.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -269,8 +270,8 @@ impl<K> SharedBacklog<K> {
         Some((taken, wants_resyncs))
     }
 
-    /// Returns the number of events in `untaken`, and by how many events merging has reduced this
-    /// number.
+    /// Returns the number of events in `untaken`, and the number of events that merging has removed
+    /// from `untaken`.
     pub(super) fn count(&self, sections: &Sections<K>, untaken: &SharedPart) -> (usize, u64) {
         let (events, merged) = sections.count(untaken.from, untaken.to);
         let staged = self.staged.lock();

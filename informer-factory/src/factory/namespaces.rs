@@ -49,7 +49,12 @@ impl SharedInformerFactory {
         self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
     }
 
-    /// Removes a namespace from all informers that [`add_namespace`](Self::add_namespace) affects.
+    /// Removes a namespace from all informers of a factory that was built with
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces). Informers that are
+    /// created later do not watch the namespace either. Informers from an
+    /// [`in_namespace`](Self::in_namespace) handle, and informers of cluster-scoped resources, are
+    /// not affected.
+    ///
     /// The objects of the namespace leave the stores, and handlers receive them as
     /// [released](crate::Event::Released), not as deleted.
     ///
@@ -61,7 +66,8 @@ impl SharedInformerFactory {
     /// [`NamespaceError::FixedFactory`] if the factory was built without
     /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces),
     /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] if an
-    /// informer has fixed namespaces. After [`NamespaceError::Fixed`], no other informer watches
+    /// informer was created with [`informer_with`](Self::informer_with) and a source that does not
+    /// support one watch per namespace. After [`NamespaceError::Fixed`], no other informer watches
     /// the namespace.
     pub fn remove_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;

@@ -33,15 +33,15 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-/// A prediction of the event that an informer receives because of a write.
+/// The event that an informer receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     /// No event: the object is outside the informer's namespace or selector, and was outside before
     /// the write, too.
     Nothing,
-    /// An add or update with the written object, or with a later version of it. If the source
-    /// cannot evaluate a selector, the prediction assumes that the object matches. The event may
-    /// then never come.
+    /// An add or update event with the written object, or with a later version of it. Only the
+    /// server can evaluate most field selectors. If such a selector excludes the object, this event
+    /// never comes.
     TheWrite,
     /// A delete event: the store has the object, but its written state is outside the informer's
     /// selector. The event can also belong to an earlier write that moved the object out.

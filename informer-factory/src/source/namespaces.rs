@@ -265,8 +265,8 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Removes a namespace from the set. Returns its entry ([`Member`]), and its reflector if the
-    /// reflector was never started. If the namespace is not in the set, `Err` is the completion of
-    /// its last removal.
+    /// reflector was never started. If the namespace is not in the set, returns as `Err` a
+    /// completion that is set once the store has none of the namespace's objects.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());

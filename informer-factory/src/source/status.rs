@@ -150,8 +150,8 @@ impl SourceStatus {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
     }
 
-    /// Returns the number of object versions that have been quarantined so far, in the namespaces
-    /// that are watched now.
+    /// Returns how many object versions have not been stored so far, because they could not be
+    /// decoded or transformed. Counts only the namespaces that are watched now.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()

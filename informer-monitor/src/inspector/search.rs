@@ -1,8 +1,8 @@
 //! [`search`]: one page of the objects that match a query, ordered by key.
 //!
-//! A search first selects the objects whose keys and index values match. It then compares their
-//! labels and fields, in the order of the keys, only until the page is full or the time for one
-//! request is over.
+//! A search first selects the candidates: the objects whose keys and index values match. It then
+//! compares the candidates' labels and fields, in the order of the keys, only until the page is
+//! full or the time for one request is over.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -26,9 +26,10 @@ pub(super) struct Page {
     /// The number of matching objects on all pages; `None` if the query has labels or fields,
     /// because the search then reads only as many objects as one page needs.
     pub(super) matches: Option<usize>,
-    /// The number of candidates on all pages: objects with matching keys and index values.
+    /// The number of all candidates, on all pages: objects with matching keys and index values.
     pub(super) candidates: usize,
-    /// The number of candidates up to the end of this page, including all earlier pages.
+    /// The number of candidates that this page and all earlier pages cover. Pages also cover the
+    /// candidates whose labels or fields do not match.
     pub(super) examined: usize,
 }
 

@@ -1,5 +1,5 @@
-//! [`Scanner`]: reads JSON into a [`Tape`], a list of tokens. Skips the pruned fields, which must
-//! not be decoded.
+//! [`Scanner`]: reads JSON into a [`Tape`]: a list of tokens, and the texts to which the tokens
+//! refer by byte offset. Skips the pruned fields, which must not be decoded.
 //!
 //! This code does not depend on the type of the objects, so a program contains it only once. Inside
 //! pruned fields, only strings and brackets are checked.
@@ -44,7 +44,8 @@ pub(super) struct Scanner<'j> {
     text: &'j str,
     json: &'j [u8],
     at: usize,
-    /// The position of `text` in the [`Tape`]; zero unless `append_to` has copied `text` there.
+    /// The byte offset of `text` in the texts of the [`Tape`]: zero, unless `append_to` has copied
+    /// `text` behind other texts.
     start: usize,
 }
 
@@ -65,14 +66,14 @@ impl<'j> Scanner<'j> {
     }
 
     /// Appends the value in this scanner's text to `tape`. First copies the whole text into `tape`,
-    /// because a token contains only the position of its text in the tape.
+    /// because a token contains only the byte offset of its text in the tape.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)
     }
 
     /// Reads the next value and appends it to `tape`. If the value has more than `depth` levels of
-    /// arrays and objects, the tape rejects the object.
+    /// arrays and objects, marks the tape's object as undecodable.
     fn write_value(
         &mut self,
         tape: &mut Tape<'_>,
@@ -179,7 +180,7 @@ impl<'j> Scanner<'j> {
     }
 
     fn span(&self, range: Range<usize>) -> Span {
-        // A token stores a position in the tape, and not in `self.text`.
+        // A token stores a byte offset in the tape's texts, and not in `self.text`.
         Tape::span(self.start + range.start..self.start + range.end)
     }
 

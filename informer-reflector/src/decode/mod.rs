@@ -105,7 +105,8 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     }
 }
 
-/// The size is in bytes. etcd stores no object of more than 1.5 MiB.
+/// The default maximum size of an object in a list or watch, in bytes, after decompression and
+/// before decoding. It is more than ten times etcd's maximum of 1.5 MiB.
 pub(crate) const DEFAULT_MAX_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

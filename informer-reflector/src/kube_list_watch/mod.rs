@@ -94,7 +94,8 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
         Self::namespaced_with(client, namespace, &K::DynamicType::default())
     }
 
-    /// Creates a source as [`all`](Self::all) does, for types whose kind is set at run time.
+    /// Creates a source of the objects in all namespaces, or of cluster-scoped objects. The kind
+    /// comes from `dynamic_type`, for types such as [`DynamicObject`](kube::core::DynamicObject).
     #[must_use]
     pub fn all_with(client: Client, dynamic_type: &K::DynamicType) -> Self {
         Self::with_endpoint(
@@ -104,8 +105,9 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
         )
     }
 
-    /// Creates a source as [`namespaced`](Self::namespaced) does, for types whose kind is set at
-    /// run time.
+    /// Creates a source of the objects in one namespace, or in all namespaces if the name is empty.
+    /// The kind comes from `dynamic_type`, for types such as
+    /// [`DynamicObject`](kube::core::DynamicObject).
     #[must_use]
     pub fn namespaced_with(client: Client, namespace: &str, dynamic_type: &K::DynamicType) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());

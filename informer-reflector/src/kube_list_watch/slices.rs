@@ -30,8 +30,8 @@ pub(super) struct Slices {
     gunzip: Option<Gunzip>,
     /// The number of processed bytes since the task last yielded.
     since_pause: usize,
-    /// `Some` if the body is the response to a watch. If reading the body fails because kube's
-    /// client cannot decompress the body, later watches are requested uncompressed.
+    /// The source's compression setting, shared with its later watches; `None` for a list. If
+    /// kube's client fails to decompress this watch, later watches are requested uncompressed.
     compression: Option<Compression>,
     /// Counts the received bytes, before decompression.
     received: Option<Arc<AtomicU64>>,

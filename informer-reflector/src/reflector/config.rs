@@ -34,7 +34,7 @@ pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The maximum of [`ReflectorConfig::watch_timeout`] and of the other timeouts. Few networks keep a
-/// connection for longer. It also prevents overflow when a timeout is added to a time.
+/// connection for longer. The maximum also prevents overflow when a timeout is added to a time.
 const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The default of [`ReflectorConfig::list_stall_timeout`]. It is longer than servers take to begin

@@ -73,7 +73,8 @@ struct LoggedOutage {
 /// Counts the reflectors that got a response after the outage.
 #[derive(Default)]
 struct Recovering {
-    /// The number of these reflectors whose [`Recovery`] has not ended.
+    /// The number of reflectors that got a response after the outage, and have not resumed,
+    /// relisted or failed since.
     pending: usize,
     resumed: usize,
     relisted: usize,
@@ -310,7 +311,8 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Records the outcome of a [`Recovery`]. Logs the end of the outage after the last recovery.
+    /// Records the outcome of a [`Recovery`]; `None` if the reflector has failed again. If no other
+    /// recovery is in progress and at least one reflector has recovered, logs the outage's end.
     fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
@@ -338,7 +340,8 @@ impl Outage {
 struct QueueEntry<'o> {
     outage: &'o Outage,
     id: u64,
-    /// Set when the wait has ended. Stays `false` if the wait is cancelled.
+    /// Becomes `true` when the reflector stops waiting and sends its request. Stays `false` if the
+    /// wait is cancelled.
     has_used_permission: bool,
 }
 
@@ -360,8 +363,7 @@ pub(super) enum Outcome {
 /// and counts its outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// What ended the recovery: a list or watch that succeeded. `None` until then, and after a
-    /// failure.
+    /// How the reflector has recovered from the outage. `None` until a list or watch succeeds.
     outcome: Option<Outcome>,
 }
 

@@ -11,7 +11,7 @@ const REFILL: Duration = Duration::from_secs(1);
 /// An allowance of requests without a wait: at most ten, and each second adds one.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The time at which the allowance is at its maximum again, if no request is taken until then.
+    /// The time at which the allowance is at its maximum again, if it is not used until then.
     full_at: Instant,
 }
 
@@ -20,7 +20,7 @@ impl Pace {
         Self { full_at: Instant::now() }
     }
 
-    /// Takes one request. Returns `false` if the allowance is used up.
+    /// Subtracts one request from the allowance. Returns `false` if the allowance is used up.
     pub(super) fn take(&mut self) -> bool {
         let now = Instant::now();
         let full_at = self.full_at.max(now) + REFILL;

@@ -22,9 +22,10 @@ pub enum Health {
     Connecting,
     /// A list has been requested, is arriving, or is complete and its watch is being opened.
     Syncing {
-        /// The number of objects that have arrived.
+        /// The number of objects of the current list that have arrived.
         received: usize,
-        /// The number of objects that have not arrived yet, if the server returned this number.
+        /// The number of objects of the current list that have not arrived yet, if the server
+        /// returned this number.
         remaining: Option<u64>,
     },
     /// A watch is open and the store is current, or the watch has ended and is being resumed

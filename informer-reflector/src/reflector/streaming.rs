@@ -22,7 +22,8 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// Each object of a streaming list lengthens the maximum wait for the end of the list by this time.
+/// Each object of a streaming list lengthens the remaining wait for the end of the list by this
+/// time, up to a maximum.
 ///
 /// A stream with fewer than 200 objects a second can be an ordinary watch: no cluster changes
 /// objects of one type 200 times a second for long. A streaming list over a slow link can also have
@@ -31,7 +32,8 @@ use super::watch::{GRACE, OpenWatch};
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// The maximum of the remaining wait for the end of a streaming list, as a multiple of
-/// `list_stall_timeout`. Without a maximum, 720,000 objects would lengthen the wait by an hour.
+/// `list_stall_timeout`. Each object lengthens the remaining wait, but never above this maximum.
+/// The total wait can be longer.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// If this many streaming lists have failed since the last complete list, the next list is paged.

@@ -176,9 +176,11 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Passes changes to the store. Returns how the watch ended. While the watch goes on, returns
-    /// `None` when data arrives after silent connections. The caller then reads the maximum time
-    /// without data again.
+    /// Passes changes to the store until the watch ends, and returns how the watch ended.
+    ///
+    /// If the reflector ended earlier watches because they were silent, returns `None` after the
+    /// first data of this watch. This data can shorten the permitted time without data. So the
+    /// caller computes this time anew, and calls this method again.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -210,7 +212,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.silence.received();
             self.reporter.set(Health::Live { last_event: self.silence.last_event });
             self.pause_in_bursts(count).await;
-            // After silent connections, the caller permits a longer silence until data arrives.
+            // After silent watches, the caller permits a longer time without data. Data has arrived
+            // now, so the caller computes this time anew.
             if std::mem::take(&mut self.silence.silent_connections) > 0 {
                 return None;
             }

@@ -47,8 +47,8 @@ pub(crate) struct Applied<'a> {
     pub(crate) is_new: bool,
 }
 
-/// Type-erased index values. [`AnyIndex::values_of`] returns the values of one object, and
-/// [`AnyIndex::compute`] adds the values of several changes.
+/// Type-erased index values: those of one object ([`AnyIndex::values_of`]) or of several changes
+/// ([`AnyIndex::compute`]).
 pub(crate) type Computed = Box<dyn Any + Send>;
 
 /// The values that a user's index function returned for several changes.
@@ -107,9 +107,10 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// Returns an empty container for [`compute`](Self::compute).
     fn new_computed(&self, changes: usize) -> Computed;
 
-    /// Calls the index function for each added or updated object. Exception: if the function needs
-    /// only the key ([`Function::OfKey`]), does nothing, because [`apply`](Self::apply) calls the
-    /// function. Must be called while no lock is held.
+    /// Calls the index function for each added or updated object, and appends the values to
+    /// `computed`. Exception: if the function needs only the key ([`Function::OfKey`]), does
+    /// nothing, because [`apply`](Self::apply) calls the function. Must be called while no lock is
+    /// held.
     ///
     /// `first` is the position of `changes` among all changes of the transaction.
     fn compute(
@@ -123,9 +124,9 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// Applies changes to the index. `computed` has the values of [`compute`](Self::compute) for
     /// the same changes. Drop `computed` while no lock is held.
     ///
-    /// Returns the positions of the changes whose values could not be added, because the `Hash` or
-    /// `Eq` of a value panicked. If an object has several changes, only a failure of the last
-    /// change is returned.
+    /// Returns the positions of the changes whose values could not be added to the index, because
+    /// the `Hash` or `Eq` of a value panicked. If an object has several changes, only a failure of
+    /// the last change is returned.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
@@ -245,7 +246,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
 /// The error if the `Hash` or `Eq` of an index value panicked.
 struct ValuePanicked;
 
-/// Returns the failure for an object whose values [`AnyIndex::apply`] could not add.
+/// Returns the failure for an object whose values [`AnyIndex::apply`] could not add to the index.
 pub(crate) fn value_panicked(
     index: &str,
     key: &ObjectKey,

@@ -133,8 +133,8 @@ fn event<K: Clone + Send + Sync + 'static>(log_event: LogEvent<K>) -> WatchEvent
     }
 }
 
-/// Copies an error. [`ListWatchError`] is not `Clone`, so the copy contains only the text of some
-/// causes.
+/// Copies an error. If the error has a cause, the copy contains only the text of the cause, because
+/// causes are not `Clone`.
 fn copy_of(error: &ListWatchError) -> ListWatchError {
     match error {
         ListWatchError::Status { status, retry_after } => {

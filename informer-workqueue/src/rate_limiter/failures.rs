@@ -17,7 +17,7 @@ use crate::slots::Hashing;
 /// The minimum number of keys at which a cleanup runs.
 const MIN_SEARCHED: usize = 1_024;
 
-/// The minimum time for which failures are kept, even if the longest wait is short.
+/// No cleanup drops the failures of a key within this time after the key's last failure.
 const MIN_RETENTION: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
@@ -26,7 +26,8 @@ pub(super) struct Failures<T> {
     /// enough: between a failure and the reset after a later success, the key passes through the
     /// queue, whose lock synchronizes the two threads.
     is_empty: AtomicBool,
-    /// The minimum time for which a key's failures are kept.
+    /// A cleanup drops the failures of a key only if the last failure is older than this time. At
+    /// least [`MIN_RETENTION`].
     keep: Duration,
 }
 
@@ -42,8 +43,9 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// Returns a table that keeps failures for at least twice `longest_delay`, so that a failure
-    /// after the longest delay is added to the earlier failures.
+    /// Returns an empty table. `longest_delay` is the longest wait before a retry of a key. The
+    /// table keeps failures for at least twice this time. So a failure after the longest wait is
+    /// added to the earlier failures of the key.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: MIN_SEARCHED };
         Self {

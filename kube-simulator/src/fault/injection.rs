@@ -35,9 +35,10 @@ pub(crate) enum Content {
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
-    /// The newest resource version when the test made the injection. The stream sends events up to
-    /// this version first, then the injection, then later events. Events that a lagging replica
-    /// has not received yet follow the injection.
+    /// The newest resource version when the test made the injection. The stream sends the events up
+    /// to this version, then the injection, then later events. Exception: if a lagging replica (an
+    /// API server that receives events late) has not received some of these events yet, it sends
+    /// the injection before them.
     pub(crate) after: u64,
 }
 

@@ -81,8 +81,9 @@ impl Fault {
         Self(Kind::Cut(bytes, Then::Stall(gate.clone())))
     }
 
-    /// Returns the response to a request with this fault, or an error if there is no answer.
-    /// `answer` computes the real answer.
+    /// Applies this fault to a request, and returns the response. Returns an error if the client
+    /// must get no response ([`refuse`](Self::refuse)). The future `answer` processes the request
+    /// as usual.
     pub(crate) async fn apply(
         self,
         answer: impl Future<Output = Response<ResponseBody>>,

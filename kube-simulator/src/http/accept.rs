@@ -172,8 +172,9 @@ impl<'a> Offer<'a> {
         Self { media_type, q: q.unwrap_or(1.0), parameters }
     }
 
-    /// Returns whether this offer has a higher weight `q` than `other`, or, whatever the weights,
-    /// has a name where `other` has a `*`.
+    /// Returns whether this offer has a higher weight `q` or a more specific media type than
+    /// `other`. One of these conditions is sufficient, so each of two offers can come before the
+    /// other. `*/*` is less specific than `text/*`, and `text/*` is less specific than `text/html`.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');

@@ -30,9 +30,10 @@ pub(super) enum Route {
     Version,
     Metrics,
     Health(Health),
-    /// An unknown path in an API group that has built-in kinds or reviews.
+    /// An unknown path in a built-in API group.
     Missing,
-    /// Any other unknown path, for example in the group of a custom resource.
+    /// An unknown path outside the built-in API groups, for example in the group of a custom
+    /// resource.
     Unknown,
 }
 

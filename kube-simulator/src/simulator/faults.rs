@@ -27,7 +27,7 @@ impl Simulator {
     }
 
     /// Removes all faults that [`fail_next`](Self::fail_next) and [`fail_while`](Self::fail_while)
-    /// have added. Guards that still exist then have no effect.
+    /// have added. The [`FaultGuard`] of a removed fault has no effect.
     pub fn clear_faults(&self) {
         self.server.faults.clear();
     }
@@ -62,8 +62,8 @@ impl Simulator {
     /// streams. Returns the number of these streams.
     ///
     /// Each stream sends the injection after the events of earlier writes, and before the events of
-    /// later writes. Earlier events that a [lagging replica](Self::lagging_replica) has not
-    /// received yet follow the injection.
+    /// later writes. Exception: if a [lagging replica](Self::lagging_replica) has not received
+    /// some earlier events yet, it sends the injection before them.
     pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
         let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
         self.server.watches.inject(filter, &placed)
@@ -161,10 +161,9 @@ impl Simulator {
 
     /// Makes all clients leave their current connections, as a load balancer does before it removes
     /// a server. HTTP/2 connections receive a `GOAWAY`. HTTP/1.1 connections without a request in
-    /// flight are closed at once, even before their first request; the others are closed after their
-    /// request.
-    /// Requests in flight, including watches, continue. The same happens to connections of [lagging
-    /// replicas](Self::lagging_replica).
+    /// flight are closed at once, even before their first request; the others are closed after
+    /// their request. Requests in flight, including watches, continue. The same happens to
+    /// connections of [lagging replicas](Self::lagging_replica).
     pub fn drain_connections(&self) {
         self.server.goaways.to_all();
     }

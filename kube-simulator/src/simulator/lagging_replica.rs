@@ -62,8 +62,9 @@ impl LaggingReplica {
         Self { server: Arc::clone(server), revision: server.add_replica() }
     }
 
-    /// Sets the lag of the watch cache behind the newest write, in revisions. The cache never goes
-    /// back to an older state, so a larger lag takes effect only after enough writes.
+    /// Sets the lag of the watch cache behind the newest write, in revisions. A smaller lag takes
+    /// effect at once. For a larger lag, the cache keeps its state until new writes have increased
+    /// the lag to `revisions`.
     pub fn lag(&self, revisions: u64) {
         self.revision.set_lag(revisions);
     }

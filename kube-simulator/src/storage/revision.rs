@@ -97,8 +97,8 @@ impl Revision {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets the lag of the watch cache, in revisions. A larger lag takes effect only after enough
-    /// writes.
+    /// Sets the lag of the watch cache, in revisions. A smaller lag takes effect at once. For a
+    /// larger lag, the cache stays at its revision until writes have increased the lag to `behind`.
     pub(crate) fn set_lag(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {

@@ -2,8 +2,8 @@
 //! slowly.
 //!
 //! Counterpart: `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`). A real
-//! server waits for room in the buffer of a slow watch, until the time budget of the resource is
-//! used up. The simulator computes the waiting time, but does not wait.
+//! server waits for room in the buffer of a slow watch. All watches of a resource share a budget
+//! for these waits. The simulator computes the waiting time, but does not wait.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MAX_BUDGET: Duration = Duration::from_millis(100);
 /// The growth of a [`Budget`], in seconds per second of elapsed time.
 const REFILL_RATE: f64 = 0.05;
 
-/// When the stream of a watch that does not read its events is ended.
+/// The rule that ends the stream of a watch whose client reads too slowly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlowWatchLimit {
     /// The size of the watch's buffer, in events.
@@ -45,8 +45,8 @@ impl Budget {
         Self(Mutex::new(BudgetState { left: Duration::ZERO, updated: now, deducted_to: now }))
     }
 
-    /// Deducts a wait for a slow watch, from `since` until now. Returns whether the budget was
-    /// sufficient.
+    /// Reduces the budget by the wait for a slow watch. This wait began at `since` and ends now.
+    /// Returns whether the budget was sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut state = self.0.lock();
         let now = Instant::now();

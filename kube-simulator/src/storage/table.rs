@@ -182,9 +182,11 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns all unread events of a watch up to the revision `known`, and this revision.
-    /// `is_selected` returns whether the client receives an event. As in [`History::read`], the
-    /// result also contains events for which `is_selected` returns false.
+    /// Returns all unread events of a watch up to the revision `known`, and this revision. Returns
+    /// an error if the watch is too slow, or if the history was reset.
+    ///
+    /// `is_selected` returns whether the client receives an event. The other events are also in the
+    /// result, but a timed [`SlowWatchLimit`] does not count them.
     pub(crate) fn read(
         &self,
         reader: &Reader,

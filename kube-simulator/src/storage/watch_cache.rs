@@ -12,7 +12,8 @@ use super::error::ReadError;
 /// Maximum `Retry-After`, in seconds.
 const MAX_RETRY_AFTER: u32 = 30;
 
-/// `Retry-After` is e to the power of this factor times the downtime in seconds.
+/// The growth rate of `Retry-After`. When a cache has been unready for t seconds, `Retry-After` is
+/// e^(rate * t), before rounding and limits.
 const GROWTH: f64 = 0.06;
 
 /// The time when an API server's watch cache became unready; `None` while the cache is ready.

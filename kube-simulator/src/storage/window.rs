@@ -113,8 +113,8 @@ impl Window {
     }
 
     /// Returns the size, in events, of each of the two channels that buffer a watch on a real
-    /// server; at most `most`. A full ring buffer holds about 75 seconds of events, so 1/75 of the
-    /// capacity is about one second.
+    /// server. The size is 1/75 of the capacity, but at least 10 and at most `most`. A channel thus
+    /// holds the events of about one second, because a full ring buffer holds about 75 seconds.
     pub(super) fn channel_size(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

@@ -125,8 +125,9 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     }))
 }
 
-/// `facts` has each type with the version features that contain the type. Data that the sources
-/// lack, such as descriptions, comes from `old`.
+/// Creates the new data for `groups.json`. `features` are all version features of k8s-openapi, such
+/// as `v1_36`. `facts` maps each type to the version features that contain the type. Data that the
+/// sources lack, such as descriptions, comes from `old`.
 fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
     let mut groups: Vec<Group> = Vec::new();
     for (fact, present) in facts {

@@ -50,7 +50,8 @@ impl Watchdog {
             "cannot send a process ID to the watchdog, because its standard input is closed; report this \
              as a bug of xtask",
         )?;
-        writeln!(pipe, "{pid}").context("the watchdog, which ends the control plane when this program ends, has ended itself")
+        writeln!(pipe, "{pid}")
+            .context("the watchdog, which ends the control plane when this program ends, has ended itself")
     }
 }
 

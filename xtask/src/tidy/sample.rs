@@ -29,8 +29,8 @@ const MESSAGE_CALLS: [&str; 13] = [
 /// fields, or formats such as `{error:#}`.
 const MIN_MESSAGE: usize = 12;
 
-/// [`messages`] searches for the literal of a call in at most this number of lines, from the first
-/// line of the call.
+/// A message is a string literal in a call such as `warn!(`. [`messages`] searches for the literal
+/// in at most this number of lines, from the first line of the call.
 const MAX_LINES: usize = 12;
 
 /// The maximum number of lines of a file's header that are shown with a doc comment.

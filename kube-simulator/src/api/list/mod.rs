@@ -43,7 +43,7 @@ pub(crate) struct List {
     pub(crate) remaining: Option<usize>,
 }
 
-/// What to read for a page.
+/// The resource version, the first storage key and the limit of a page.
 struct Start {
     at: At,
     /// The first storage key to consider.

@@ -25,9 +25,11 @@ struct Requirement {
 enum Field {
     Name,
     Namespace,
-    /// An index into the selectable fields of the table that stores the objects.
+    /// The position of a field among the selectable fields that the storage of the resource
+    /// indexes.
     Selectable(usize),
-    /// The path of a field that became selectable after this table was created.
+    /// The path of a selectable field that the storage of the resource does not index. The storage
+    /// indexes no fields that become selectable after its creation.
     Unindexed(String),
 }
 

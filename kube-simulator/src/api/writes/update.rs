@@ -64,7 +64,8 @@ pub(super) fn update(
     })
 }
 
-/// Creates the object that a PUT would replace, but that does not exist.
+/// Creates the object of a PUT, because no object with this name exists. The caller checks that a
+/// PUT can create objects of this kind.
 fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
     if let Some(uid) = metadata_str(&body, "uid") {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");

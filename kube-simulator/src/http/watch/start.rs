@@ -43,9 +43,12 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Changes the options `sendInitialEvents` and `resourceVersionMatch` of a watch. `Ignored`
-    /// removes both options. `Served` and `ServedLate` set both in a watch without a resource
-    /// version, or from version 0, if the client has set neither. `Refused` changes nothing.
+    /// Changes the options `sendInitialEvents` and `resourceVersionMatch` of a watch:
+    ///
+    /// - `Served` and `ServedLate` change nothing if the client has set one of the options, or a
+    ///   resource version other than 0. Otherwise, they set `true` and `NotOlderThan`.
+    /// - `Ignored` removes both options.
+    /// - `Refused` changes nothing.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -60,8 +63,8 @@ impl StreamingLists {
 pub(crate) enum SlowWatches {
     /// The watch ends if more than this number of events is pending.
     Counted(u64),
-    /// The rule of a real server: the watch ends if its buffer is full and the time budget of the
-    /// resource is used up.
+    /// The rule of a real server, which waits while the buffer of a watch is full. The watch ends
+    /// when the wait exceeds a time budget that all watches of a resource share.
     Timed,
 }
 

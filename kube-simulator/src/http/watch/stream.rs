@@ -24,9 +24,10 @@ use crate::storage::{Event, Listener, Reader, ReaderError, Revision, Table};
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The interval at which a real server checks for due bookmarks.
+/// The minimum time between two checks for due bookmarks on a real server.
 const TICK: Duration = Duration::from_secs(1);
-/// The maximum delay of a due bookmark until the server's next check, as a multiple of [`TICK`].
+/// The maximum time between two checks for due bookmarks on a real server, as a multiple of
+/// [`TICK`].
 const MAX_TICK_DELAY: f64 = 1.25;
 
 /// Maximum time from now to a deadline. A longer time could overflow the clock.
@@ -106,10 +107,10 @@ impl Bookmarks {
         bookmarks
     }
 
-    /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
-    /// sooner. The time is shifted at random, because a real server checks for due bookmarks only
-    /// once per second. The bookmark is sent after `min_wait` at the earliest, or after a 60th of
-    /// the interval if that is shorter.
+    /// Schedules the next bookmark after one interval, or shortly before the watch times out if
+    /// that is sooner. The time is shifted at random, because a real server checks for due
+    /// bookmarks only once per second. The wait is at least the shorter of `min_wait` and a 60th of
+    /// the interval.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
@@ -123,10 +124,10 @@ impl Bookmarks {
         self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Schedules the bookmark after the one that is now due, but not before a real server's next
-    /// check.
+    /// Schedules the bookmark that follows the bookmark now due, with the interval of `rule`.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();
+        // A real server sends a watch at most one bookmark per check.
         self.schedule(TICK);
     }
 }
@@ -297,7 +298,8 @@ impl WatchStream {
         }
     }
 
-    /// Executes all sent commands, and returns whether there were any.
+    /// Executes the commands that the simulator has sent to this watch: injections of a test, and
+    /// new deadlines. Returns whether there was a command.
     fn receive_commands(&mut self) -> bool {
         let mut received = false;
         while let Ok(command) = self.commands.try_recv() {

@@ -118,7 +118,12 @@ struct Metadata {
 pub(crate) fn versions(json: &Recording) -> anyhow::Result<Vec<u64>> {
     let version = |index| {
         let event: Event = serde_json::from_slice(json.events.get(index))?;
-        event.object.metadata.resource_version.parse().context("the resource version of an event is not a number")
+        event
+            .object
+            .metadata
+            .resource_version
+            .parse()
+            .context("the resource version of an event is not a number")
     };
     (0..json.events.len()).map(version).collect()
 }
