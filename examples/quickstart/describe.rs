@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, NodeCondition, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// An object whose location and changes can be described in a few words.
+/// Describes in a few words where an object is, such as the node of a pod, and how it has changed.
 pub(crate) trait Describe {
     /// Returns the location of the object with a leading space, such as ` on node-1`; can be empty.
     fn place(&self) -> String;

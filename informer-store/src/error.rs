@@ -55,7 +55,7 @@ pub enum IndexError {
 /// A failure of an index function for an object, or of `Hash` or `Eq` of an index value. The object
 /// is in the store, but can't be found through this index until a later version has no failure.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("index \"{index}\" lacks object {key}{}: {error}", at(resource_version))]
+#[error("index \"{index}\" lacks object {key}{at_version} because of a failure: {error}", at_version = at(resource_version))]
 #[non_exhaustive]
 pub struct IndexFailure {
     /// The name of the index.

@@ -26,8 +26,8 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds entries faster than [`SlotMap::find`] if callers request them in the order of their slots,
-/// as is usual for a list.
+/// Finds entries faster than [`SlotMap::find`] if callers request them slot by slot, without gaps, as
+/// is usual for a list.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,

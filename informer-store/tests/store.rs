@@ -222,7 +222,10 @@ fn i10_failed_index_function_affects_only_that_index() {
         ],
         None,
     );
-    assert_eq!(failures[0].to_string(), "index \"tag\" lacks object bad at resource version 2: no tag");
+    assert_eq!(
+        failures[0].to_string(),
+        "index \"tag\" lacks object bad at resource version 2 because of a failure: no tag"
+    );
     assert_eq!(failures[1].error, "the index function panicked: test panic");
     assert_eq!((indexer.len(), by_tag.values()), (3, vec![1]));
     assert_eq!(indexer.index_failures().len(), 2);
@@ -279,7 +282,7 @@ fn i3_panic_of_an_index_value_keeps_the_store_consistent() {
             assert_eq!(failures.len(), 1);
             assert_eq!(
                 failures[0].to_string(),
-                "index \"tag\" lacks object old at resource version 3: `Hash` or `Eq` of a value panicked"
+                "index \"tag\" lacks object old at resource version 3 because of a failure: `Hash` or `Eq` of a value panicked"
             );
             assert_eq!(indexer.index_failures().len(), 1);
             assert_eq!((indexer.len(), indexer.watermark()), (count + 1, 7.into()));

@@ -121,8 +121,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the command that tests two large controllers. Without the variable [`KUBECONFIG`], the
-/// tests use the simulator.
+/// Returns the command that tests two large controllers. The tests use the simulator if the
+/// variable `INFORMER_E2E_KUBECONFIG` is not set.
 fn controllers() -> Command {
     let mut command = workspace::cargo();
     command.args([

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the HTML of each page by file name.
+/// Reads the HTML files in `folder`, except 404.html. Returns their contents by file name.
 fn pages(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut pages = BTreeMap::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {

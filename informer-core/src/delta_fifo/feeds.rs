@@ -224,7 +224,7 @@ impl Feeds {
     /// namespace's objects will be queued.
     ///
     /// If the release ends at once, returns its completions ([`Feed::released`]), which the caller
-    /// must set. Returns `None` if the consumer must process a batch first. In this case,
+    /// must set. If the consumer must process a batch first, returns no completions, and
     /// [`processed`](Self::processed) returns these completions after that batch.
     pub(super) fn release(&mut self, id: FeedId, has_objects: bool) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;

@@ -58,7 +58,7 @@ struct HandlerTask {
     logged_slowness: bool,
 }
 
-/// An event in a form in which a handler can read the objects, even if they are encoded.
+/// An event, or a copy of the event with the objects in a form that a handler can read.
 enum Opened<'a> {
     Original(&'a Event<AnyObject>),
     /// A copy that this handler shares with other handlers.
@@ -72,8 +72,8 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read an encoded object of this copy, or keeps a handle to the
-    /// object. Always `false` for [`Original`](Self::Original), which is not a copy.
+    /// Returns whether a handler has read or keeps an encoded object of this event. Always `false`
+    /// for [`Original`](Self::Original), whose objects are not encoded.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,
@@ -231,7 +231,7 @@ impl HandlerTask {
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow; while at least `HandlerOptions::threshold` events wait, further events are merged to one per key"
+                "handler is slow; if `HandlerOptions::threshold` is set and so many events wait, further events are merged to one per key"
             );
         }
     }

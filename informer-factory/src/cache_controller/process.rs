@@ -46,7 +46,7 @@ impl<K: 'static> Process<K> {
                 Ok(()) if self.failing.remove(&pending.key) => {
                     tracing::info!(
                         resource = description, key = %pending.key,
-                        "object was processed after earlier failures"
+                        "object was processed after at least one failure"
                     );
                 }
                 Ok(()) => {}

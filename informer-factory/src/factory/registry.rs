@@ -34,7 +34,7 @@ enum Work {
     Waiting(Run),
     /// The informer's task was started. The task ends when this token is cancelled.
     Started(CancellationToken),
-    /// The task was dropped before it started.
+    /// The informer's task was dropped before it started.
     Dropped,
 }
 

@@ -250,7 +250,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Sends a request and processes the response to its end. Returns the next step.
+    /// Makes a list or opens a watch, depending on `form`. Returns the next step when the list is
+    /// complete or the watch has ended.
     async fn send(&mut self, form: Form) -> Step {
         match form {
             Form::StreamingList => self.stream_list().await,

@@ -295,7 +295,7 @@ const MAX_OBJECT_LINES: u32 = 10;
 /// Limits the log lines about quarantined objects.
 #[derive(Debug, Default)]
 struct Throttle {
-    /// The start of the current minute.
+    /// The time of the first line within the current minute; `None` before the first line.
     began: Option<Instant>,
     logged: u32,
     suppressed: u64,

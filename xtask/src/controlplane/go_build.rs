@@ -20,7 +20,7 @@ pub(crate) const KWOK: &str = "kwok";
 
 const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
 
-/// The environment variable with the folder of built programs.
+/// The environment variable with the path of the folder below which built programs are kept.
 const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
 
 /// Interval between checks that another process has finished its build.

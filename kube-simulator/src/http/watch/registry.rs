@@ -57,7 +57,7 @@ struct OpenWatch {
 #[derive(Debug)]
 pub(super) enum Command {
     Inject(PlacedInjection),
-    /// Ends the stream cleanly at this time.
+    /// Ends the stream cleanly at this time, unless it ends earlier.
     EndBy(Instant),
 }
 

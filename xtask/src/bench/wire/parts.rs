@@ -60,8 +60,8 @@ pub(crate) struct Chart {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The names of the shown values: one for a bar chart, or one for each of [`SIZES`] for a line
-    /// chart.
+    /// The names of the shown figures. A bar chart shows one figure, with a bar for each client. A
+    /// line chart shows one figure for each of [`SIZES`], with a line for each client.
     pub(crate) figures: &'static [&'static str],
 }
 
