@@ -33,8 +33,8 @@ fn main() -> ExitCode {
     let outcome = if args.check { generator.check(&args.out) } else { generator.write(&args.out) };
     match outcome {
         Ok(report) => {
-            for what in &report.skipped {
-                eprintln!("skipped {what}");
+            for part_with_reason in &report.skipped {
+                eprintln!("skipped a part of the definitions: {part_with_reason}");
             }
             let (written, files, out) = (report.written, report.files, args.out.display());
             if args.check {

@@ -100,7 +100,7 @@ struct Package {
 }
 
 impl Package {
-    /// Writes the files that are not generated.
+    /// Writes all files of the package except the generated groups.
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)

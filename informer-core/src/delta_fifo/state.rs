@@ -365,8 +365,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues the items of a batch, except those at the positions `requeued`. After this call,
-    /// the batch reports no resource version, and does not complete the initial list.
+    /// Requeues the items of a batch, except those at the positions `requeued`, which have been
+    /// requeued before. After this call, [`Batch::watermark`](super::Batch::watermark) returns
+    /// `None`, and the batch does not complete the initial list.
     pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);

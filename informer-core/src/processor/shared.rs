@@ -24,8 +24,8 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether any published event has contained an encoded object. If not, handlers can read all
-    /// events as they are.
+    /// Whether any published event has contained an [encoded](crate::Encoded) object. If not,
+    /// handlers receive the events themselves, and otherwise copies that decode the objects.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,

@@ -19,8 +19,8 @@ pub(crate) struct Tape<'b> {
     /// The text in which tokens refer to names and values by position: the text of an object in
     /// JSON, or the table of [`kube_messages`] for an object in protobuf.
     body: &'b str,
-    /// Texts that `body` does not contain, such as decoded JSON strings with escapes, and all
-    /// values of an object in protobuf.
+    /// Texts that `body` does not contain: JSON strings after the decoding of their escapes, and all
+    /// values of an object in protobuf, with numbers in decimal form.
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,

@@ -52,7 +52,8 @@ impl Ingest {
         self.transform_metadata = Some(transform);
     }
 
-    /// Sets a function that changes each object. If the function fails, the object is quarantined.
+    /// Sets a function that changes each object. If the function fails, the object is quarantined:
+    /// the store keeps its earlier version of the object, if any.
     pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,

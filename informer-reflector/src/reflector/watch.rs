@@ -252,7 +252,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
-    /// Adds events to `gathered`. Returns how the watch ended, if it did.
+    /// Adds the events in `received` to `gathered`. Returns how the watch ended, if it did.
     fn take_received(
         &mut self,
         received: Option<ReceivedEvents<K>>,

@@ -71,8 +71,8 @@ pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
 fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -> anyhow::Result<()> {
     let generator = Generator::new(definitions).kopium(KOPIUM.ensure(&workspace::root(), signals)?);
     let report = if check { generator.check(out) } else { generator.write(out) }?;
-    for what in &report.skipped {
-        eprintln!("codegen: skipped {what}");
+    for part_with_reason in &report.skipped {
+        eprintln!("codegen: skipped a part of the definitions: {part_with_reason}");
     }
     let (written, files, out) = (report.written, report.files, out.display());
     if check {

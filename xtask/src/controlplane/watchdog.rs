@@ -51,7 +51,7 @@ impl Watchdog {
              as a bug of xtask",
         )?;
         writeln!(pipe, "{pid}")
-            .context("the watchdog, which ends the control plane when this program ends, has ended itself")
+            .context("the watchdog is not running any more. It ends the control plane if this program ends unexpectedly")
     }
 }
 

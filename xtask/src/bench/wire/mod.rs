@@ -172,7 +172,11 @@ impl<'a> Bench<'a> {
     }
 
     fn measure(&self, part: Part, form: &'static Form) -> anyhow::Result<Figures> {
-        let command = || self.programs.command(form.program).context("the client's program was not built");
+        let command = || {
+            self.programs
+                .command(form.program)
+                .context("the client's program is missing, because it was not built")
+        };
         let mut figures = Figures::new();
         match part {
             Part::Throughput => figures = self.run(form, 1, None).throughput(command()?)?,
