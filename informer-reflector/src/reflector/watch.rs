@@ -180,7 +180,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     ///
     /// If the reflector ended earlier watches because they were silent, returns `None` after the
     /// first data of this watch. This data can shorten the permitted time without data. So the
-    /// caller computes this time anew, and calls this method again.
+    /// caller calculates this time again, and calls this method again.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -213,7 +213,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.reporter.set(Health::Live { last_event: self.silence.last_event });
             self.pause_in_bursts(count).await;
             // After silent watches, the caller permits a longer time without data. Data has arrived
-            // now, so the caller computes this time anew.
+            // now, so the caller calculates this time again.
             if std::mem::take(&mut self.silence.silent_connections) > 0 {
                 return None;
             }
