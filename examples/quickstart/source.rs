@@ -27,8 +27,8 @@ struct Simulation {
 }
 
 impl Source {
-    /// Creates a client for the API server that the command line selects. Starts a simulated
-    /// server, but sends nothing to a real one.
+    /// Creates a client for the API server that the command line selects. If this is a simulated
+    /// server, also starts the server. Sends no request to a real server.
     pub(crate) async fn connect(args: &Args) -> Result<Self, Box<dyn Error>> {
         let (config, simulation) = match &args.cluster {
             Cluster::Simulated => {

@@ -31,8 +31,8 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
         }
     }
     bail!(
-        "cannot find Rust names for the groups {groups:?} that differ from each other and from the methods \
-         of the factory; generate fewer groups at a time"
+        "cannot give the groups {groups:?} different method names that the factory does not use yet; \
+         generate fewer groups at a time"
     )
 }
 

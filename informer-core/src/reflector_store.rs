@@ -79,9 +79,12 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     /// destructors are user code. Other implementations return `None`.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
-    /// Calls `visit` for every stored object of one namespace, in one consistent state. Returns a
-    /// snapshot or `None`, like [`for_each_known`](Self::for_each_known). Default: calls
-    /// `for_each_known`, and skips the objects of other namespaces.
+    /// Calls `visit` for every stored object of one namespace, in one consistent state. If the
+    /// objects come from a snapshot, returns the snapshot, which the caller drops while no lock is
+    /// held. Otherwise returns `None`.
+    ///
+    /// Default: calls [`for_each_known`](Self::for_each_known), and skips the objects of other
+    /// namespaces.
     fn for_each_known_in(
         &self,
         namespace: &str,

@@ -25,9 +25,8 @@ pub trait CacheSync: Send + Sync {
         self.synced()
     }
 
-    /// Returns the state of a namespace in this cache: watched, removed, or not recorded. Default:
-    /// not recorded ([`NamespaceWatch::Unrecorded`]), for a cache whose namespaces cannot be added or
-    /// removed.
+    /// Returns whether this cache watches a namespace, or has stopped watching it. Default:
+    /// [`NamespaceWatch::Unrecorded`], for a cache whose namespaces cannot be added or removed.
     fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         _ = namespace;
         NamespaceWatch::Unrecorded
@@ -37,8 +36,7 @@ pub trait CacheSync: Send + Sync {
     fn waiting_for(&self) -> String;
 }
 
-/// The state of one namespace in a cache: watched, removed, or not recorded
-/// ([`Unrecorded`](Self::Unrecorded)).
+/// Whether a cache watches a namespace, or has stopped watching it.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
     /// The cache has no record of this namespace. A cache whose namespaces cannot be added or
@@ -47,8 +45,8 @@ pub enum NamespaceWatch {
     Unrecorded,
     /// The cache watches the namespace.
     Watched {
-        /// Cancelled when the cache stops watching the namespace, before the first of its objects
-        /// leaves the store.
+        /// Cancelled when the cache stops watching the namespace, before the first of the
+        /// namespace's objects leaves the store.
         removed: CancellationToken,
     },
     /// The namespace was removed from the cache and not added again. The cache can lack objects of

@@ -27,8 +27,7 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// (Linux, Android and Fuchsia only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// The time after which an idle connection is not reused. The detection of a dead watch takes
-/// longer, so the next watch does not get another dead connection from the pool.
+/// The time after which an idle connection is not reused, because it can be dead.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns a client for informers. It differs from `Client::try_from(config)`:

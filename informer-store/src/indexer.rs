@@ -206,9 +206,9 @@ impl<K: 'static> Indexer<K> {
         self.shared.state.read().index_names().into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether another thread is adding an index with this name and this type of values.
+    /// Returns whether an index with this name and this type of values is under construction.
     #[cfg(feature = "kubernetes")]
-    pub(crate) fn is_joining<V: IndexValue>(&self, name: &str) -> bool {
+    pub(crate) fn is_under_construction<V: IndexValue>(&self, name: &str) -> bool {
         self.shared
             .write
             .lock()
@@ -250,8 +250,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         self.install(name, function)
     }
 
-    /// Adds an index whose function receives the handle to an object, and so can decode only the
-    /// metadata.
+    /// Adds an index. `function` receives the handle to an object, so that it can read the metadata
+    /// without decoding the whole object.
     pub(crate) fn install<V: IndexValue>(
         &self,
         name: &str,

@@ -69,7 +69,8 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
             // The construction of the index can end between these two checks. In this order, the
             // second check then finds the index.
             Err(IndexError::Duplicate { .. })
-                if self.is_joining::<Label>(LABEL_INDEX) || self.index::<Label>(LABEL_INDEX).is_ok() =>
+                if self.is_under_construction::<Label>(LABEL_INDEX)
+                    || self.index::<Label>(LABEL_INDEX).is_ok() =>
             {
                 Ok(())
             }

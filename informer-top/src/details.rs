@@ -7,7 +7,8 @@ use crate::data::{Controller, Details, Text};
 use crate::format::{NONE, bytes, count, counted, duration, rate, table, wrap};
 use crate::table::Row;
 
-/// The maximum number of failing keys that are shown for each controller, and of parked keys.
+/// For each controller, at most this number of failing keys and this number of parked keys are
+/// shown.
 const MAX_KEYS: usize = 3;
 const MAX_QUARANTINED: usize = 5;
 

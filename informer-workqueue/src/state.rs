@@ -189,7 +189,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Adds the keys whose delay is over. Records `now` as the start of their wait if `is_timed`.
+    /// Adds the keys whose delay is over. If `is_timed` is `true`, records `now` as the time at
+    /// which a key becomes pending.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -246,8 +247,8 @@ impl<T> State<T> {
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns whether all items were processed. Returns `None` if a call of `shut_down_with_drain`
-    /// must wait until then. `Some(false)` only in [`Mode::Down`].
+    /// Returns the result of `shut_down_with_drain`; `None` if a call must still wait. The result
+    /// is `true` if no items remain. The result is `false` if items remain in [`Mode::Down`].
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
@@ -277,8 +278,9 @@ impl<T> State<T> {
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns whether all items were processed. If a call of `shut_down_with_drain` must still
-    /// wait, registers its waker and returns `None`.
+    /// Returns the result of `shut_down_with_drain`, which is `true` if no items remain. If the
+    /// call must still wait, registers its waker and returns `None`. `was_woken` is `true` if a
+    /// shutdown without a drain has ended the wait. In this case, the call never waits.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,

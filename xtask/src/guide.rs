@@ -92,7 +92,6 @@ fn dead_links(pages: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -
     dead
 }
 
-/// Returns the values of an HTML attribute such as `href`.
 fn values<'h>(html: &'h str, attribute: &str) -> impl Iterator<Item = &'h str> {
     let start = format!(" {attribute}=\"");
     html.match_indices(&start)

@@ -39,7 +39,6 @@ struct Cli {
     command: Command,
 }
 
-/// The subcommands of `cargo xtask`.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a real etcd and kube-apiserver on loopback, until Ctrl-C or until a command ends

@@ -31,7 +31,7 @@ impl Signals {
         let (sender, receiver) = mpsc::channel();
         // Sending fails only while the process ends, when no receiver is left.
         ctrlc::set_handler(move || sender.send(()).unwrap_or_default())
-            .context("cannot handle Ctrl-C; run `cargo xtask` from an ordinary shell")?;
+            .context("cannot install a signal handler for Ctrl-C; the system's reason follows")?;
         Ok(Self { received: Mutex::new(receiver) })
     }
 

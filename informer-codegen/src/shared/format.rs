@@ -9,7 +9,7 @@ use proc_macro2::TokenStream;
 use crate::pipe;
 use crate::shared::expand::{Module, Part};
 
-/// The edition also determines rustfmt's style.
+/// The Rust edition that rustfmt uses to parse and format the generated code.
 const EDITION: &str = "2024";
 
 /// Returns the formatted content of a file. The rustfmt settings of `folder` apply. The comment

@@ -46,12 +46,14 @@ enum Coverage {
     /// A cache has not listed the namespace yet. Or a cache that adds keys to the queue no longer
     /// watches the namespace, but another such cache still watches it.
     Partial {
-        /// The position in `Readiness::caches` of a cache that has not listed the namespace. If
-        /// there is no such cache: the position of a cache that no longer watches the namespace.
-        cache: usize,
-        /// Set when the cache at `cache` has listed the namespace, or watches the namespace again.
+        /// The index in `Readiness::caches` of a cache that has not listed the namespace. If there
+        /// is no such cache: the index of a cache that no longer watches the namespace.
+        cache_index: usize,
+        /// Set when the cache `caches[cache_index]` has listed the namespace, or watches the
+        /// namespace again. Cancelled if the informer of this cache stops before that, or if the
+        /// namespace is removed before this cache has listed it.
         complete: Completion,
-        /// Empty if the cache at `cache` has not listed the namespace. If the cache at `cache` no
+        /// Empty if the cache `caches[cache_index]` has not listed the namespace. If this cache no
         /// longer watches the namespace: one token for each other cache that adds keys to the queue
         /// and still watches the namespace. A token is cancelled when its cache stops watching.
         other_watches: Vec<CancellationToken>,
@@ -132,11 +134,11 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {
-                Coverage::Partial { cache, complete, other_watches } => {
+                Coverage::Partial { cache_index, complete, other_watches } => {
                     let change = change(&complete, &other_watches);
                     if timeout(self.overdue.deadline, change).await.is_err() {
                         let namespace = (self.namespace_of)(key).unwrap_or_default();
-                        self.overdue.report(namespace, || self.caches[cache].cache.waiting_for());
+                        self.overdue.report(namespace, || self.caches[cache_index].cache.waiting_for());
                     }
                 }
                 Coverage::Complete => return self.writes(key).ready().await,
@@ -149,11 +151,11 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     fn coverage(&self, key: &T) -> Coverage {
         let Some(namespace) = (self.namespace_of)(key) else { return Coverage::Complete };
         let (mut watched, mut released) = (Vec::new(), None);
-        for (cache, read) in self.caches.iter().enumerate() {
+        for (cache_index, read) in self.caches.iter().enumerate() {
             let watch = read.cache.namespace_watch(namespace);
             let listed = read.cache.synced_in(namespace);
             if is_pending(&listed) {
-                return Coverage::Partial { cache, complete: listed, other_watches: Vec::new() };
+                return Coverage::Partial { cache_index, complete: listed, other_watches: Vec::new() };
             }
             match watch {
                 // `listed` is cancelled. A removal of the namespace would have cancelled `removed`
@@ -167,7 +169,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                     if is_cancelled(&watched_again) {
                         return Coverage::Released;
                     }
-                    released = Some((cache, watched_again));
+                    released = Some((cache_index, watched_again));
                 }
                 NamespaceWatch::Watched { .. }
                 | NamespaceWatch::Released { .. }
@@ -178,19 +180,16 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
             None => Coverage::Complete,
             // If `complete` is set, the namespace was added again after the loop above had read
             // that it was removed. `ready` then reads the state again without a wait.
-            Some((cache, complete)) if !watched.is_empty() => {
-                Coverage::Partial { cache, complete, other_watches: watched }
+            Some((cache_index, complete)) if !watched.is_empty() => {
+                Coverage::Partial { cache_index, complete, other_watches: watched }
             }
             Some(_) => Coverage::Released,
         }
     }
 }
 
-/// Waits for an event that can change the [`Coverage`] of the namespace:
-///
-/// - A cache has listed the namespace, or watches it again: `complete` is set.
-/// - The informer of this cache stops, or the namespace is removed: `complete` is cancelled.
-/// - Another cache stops watching the namespace: one of `other_watches` is cancelled.
+/// Waits until `complete` is set or cancelled, or until one of `other_watches` is cancelled. Both
+/// are fields of [`Coverage::Partial`].
 async fn change(complete: &Completion, other_watches: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = other_watches.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {

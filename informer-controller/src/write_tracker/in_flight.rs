@@ -59,8 +59,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     }
 
     /// Reports a failed request that the server has possibly applied. The key then waits until
-    /// `settlement` has read the outcome from the server. Without `settlement`, this method only
-    /// drops the guard.
+    /// `settlement` has read the outcome from the server. Without `settlement`, the key waits as it
+    /// does after a drop of this `WriteInFlight`: at most until the tracker's deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

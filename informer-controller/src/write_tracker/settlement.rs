@@ -29,7 +29,7 @@ type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchEr
 
 #[derive(Clone)]
 pub(super) struct Settlement {
-    /// The resource and the key of the object, for log lines.
+    /// The resource and its scope, for log lines. Example: `pods in namespace "shop"`.
     resource: Arc<str>,
     object: ObjectKey,
     read: Arc<Read>,

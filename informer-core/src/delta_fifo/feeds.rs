@@ -88,9 +88,9 @@ pub(super) struct Feeds {
     /// The lowest resource version of all namespaces, as last reported to the consumer. Empty
     /// before the first report.
     announced: ResourceVersion,
-    /// Whether the next report must repeat the lowest resource version, even if it has not changed.
-    /// Set when the consumer requeues an item: the consumer's store possibly lacks changes up to
-    /// the version that was reported.
+    /// Whether the next [`Progress`] must contain the lowest resource version of all namespaces,
+    /// even if this minimum has not changed. Set when the consumer requeues an item: the consumer's
+    /// store then possibly lacks changes up to the reported minimum.
     must_report_minimum: bool,
     has_progress: bool,
     is_finished: bool,
@@ -210,8 +210,8 @@ impl Feeds {
         }
     }
 
-    /// Records that the consumer reaches `resource_version` for this namespace by processing all
-    /// changes that have been queued so far. An empty version changes nothing.
+    /// Records which version of this namespace the consumer has after it has processed all changes
+    /// that are queued now. An empty `resource_version` changes nothing.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();

@@ -1,4 +1,5 @@
-//! The batch in flight.
+//! The batch in flight: the [`Batch`](super::Batch) that the consumer has taken from the queue and
+//! has not dropped yet. A dropped batch counts as processed. At most one batch is in flight.
 
 use std::sync::{Arc, OnceLock};
 
@@ -68,8 +69,8 @@ pub(super) struct Taken<K> {
 pub(super) struct Processed<K> {
     /// Whether the whole initial list has now been processed.
     pub(super) completes_initial: bool,
-    /// The completions to set now: of namespaces whose initial list has been processed, and of
-    /// released namespaces whose objects have been removed.
+    /// The completions that the caller must set. They belong to namespaces whose initial list has
+    /// been processed, and to unwatched namespaces whose objects the consumer has removed.
     pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

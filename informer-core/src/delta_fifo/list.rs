@@ -80,8 +80,9 @@ impl<K> Listed<K> {
     }
 }
 
-/// Whether an arriving list is an initial list of the queue or of a namespace. If each namespace
-/// has its own source, the initial list of the queue has one part per namespace.
+/// The kind of an arriving list: the queue's initial list, the initial list of one namespace, or no
+/// initial list. If each namespace has its own source, the queue's initial list has one part per
+/// namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
     /// The arriving list is the initial list of the queue, or its part for one namespace.

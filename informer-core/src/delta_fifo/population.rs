@@ -83,9 +83,9 @@ impl Population {
     /// Records that the consumer has requeued a key of a batch. Does nothing if `is_initial` is
     /// `false`, because the key does not belong to the initial list.
     ///
-    /// Otherwise, counts the key as queued and no longer as in flight. If `is_counted` is `true`,
-    /// the key already counts as queued, because of a newer change. Sets `completes_initial` to
-    /// `false`, because the batch no longer completes the initial list.
+    /// Otherwise, subtracts one from `in_flight`. Adds one to `queued` only if `is_counted` is
+    /// `false`. `true` means that `queued` already contains the key, because of a newer change.
+    /// Sets `completes_initial` to `false`, because the batch no longer completes the initial list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, completes_initial: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {

@@ -42,8 +42,8 @@ pub(super) struct State<K> {
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
-    /// The resource version that the consumer's store reaches by processing all queued changes.
-    /// `None` if there is none, or if a batch has reported it.
+    /// The resource version that the consumer's store has after the consumer has processed all
+    /// queued changes. `None` if no version has arrived, or if a batch has reported the version.
     watermark: Option<ResourceVersion>,
     /// The last value of `watermark` that was not `None`. After a requeue, a later batch must
     /// report this version again.
@@ -205,8 +205,8 @@ impl<K: 'static> State<K> {
         self.feeds.advance(feed, resource_version);
     }
 
-    /// Records that the consumer's store reaches `resource_version` by processing all changes that
-    /// have been queued so far. An empty version changes nothing.
+    /// Records which version the consumer's store has after the consumer has processed all changes
+    /// that are queued now. An empty `resource_version` changes nothing.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
             self.set_list_version(resource_version);

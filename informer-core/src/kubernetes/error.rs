@@ -50,10 +50,11 @@ pub enum SelectorError {
         /// the string.
         found: String,
     },
-    /// The API server supports this operator, but kube's `Selector` can't express it. Compare the
-    /// label values in the program instead.
+    /// The API server supports this operator, but kube's `Selector` can't express it. Use a
+    /// selector without this operator, and compare the labels of the received objects instead.
     #[error(
-        "the operator \"{operator}\" of label selectors is not supported; compare the label values in the program"
+        "the operator \"{operator}\" of label selectors is not supported; remove it from the selector, and \
+         compare the labels of the received objects instead"
     )]
     Unsupported {
         /// The operator in the selector, for example `>`.

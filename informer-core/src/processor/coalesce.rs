@@ -2,6 +2,9 @@
 //!
 //! Removed objects are returned to the caller: their destructors are user code, which must not run
 //! under a lock.
+//!
+//! Each entry has a number: the entry with number `n` is `entries[n - taken]`. So numbers stay the
+//! same when entries are taken from the front.
 
 use std::collections::VecDeque;
 
@@ -16,8 +19,7 @@ pub(super) struct Coalesced<K> {
     /// The pending change of each key, in order. `None` replaces the add of an object that left the
     /// store before the handler received the add.
     entries: VecDeque<Option<NetChange<K>>>,
-    /// The number of each key's entry: the entry `n` is `entries[n - taken]`. So numbers stay the
-    /// same when entries are taken.
+    /// Maps each key to the number of its entry.
     index: HashTable<usize>,
     /// The number of entries that have been taken from the front of `entries`.
     taken: usize,
@@ -25,8 +27,8 @@ pub(super) struct Coalesced<K> {
     /// `false`, the old object is the same as the new object, so that earlier versions can be
     /// freed.
     keeps_old: bool,
-    /// Entries whose number in [`index`](Self::index) is less than this belong to the initial list.
-    /// `None` until the list has ended, and again after
+    /// The first entry number after the initial list: entries with lower numbers belong to the
+    /// list. `None` until the list has ended, and again after
     /// [`take_initial_end`](Self::take_initial_end) has returned `true`.
     initial_end: Option<usize>,
     len: usize,
@@ -150,8 +152,7 @@ impl<K> Coalesced<K> {
     }
 }
 
-/// Looks up a key in `index`, which has the number of each key's entry. The first `taken` entries
-/// are gone, so the entry with number `n` is `entries[n - taken]`.
+/// Looks up a key in `index`, which maps each key to the number of its entry.
 fn entry<'a, K>(
     entries: &VecDeque<Option<NetChange<K>>>,
     index: &'a mut HashTable<usize>,

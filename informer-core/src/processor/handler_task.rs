@@ -231,7 +231,7 @@ impl HandlerTask {
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow; if `HandlerOptions::threshold` is set and so many events wait, further events are merged to one per key"
+                "handler is slow, and events wait for it; once as many events wait as `HandlerOptions::threshold` says, new events of the same object are merged into one"
             );
         }
     }

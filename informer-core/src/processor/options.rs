@@ -22,8 +22,8 @@ pub struct HandlerOptions {
     /// - the number of events of one transaction of the store,
     /// - the merged events: one per object (two for an object that was deleted and added again).
     ///
-    /// If there are other slow handlers, the merged events count several times: at most the number
-    /// of slow handlers plus one. The reason is that slow handlers share merged events. Events that
+    /// If `n` handlers are slow, and `n` is at least two, the number of merged events can be up to
+    /// `n + 1` times as large. The reason is that slow handlers share merged events. Events that
     /// one slow handler has taken are not merged with later events.
     pub threshold: Option<usize>,
     /// Whether updates drop their old object if they arrive after the number of waiting events has

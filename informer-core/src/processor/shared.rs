@@ -54,7 +54,8 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The part of the processor's state that explains why a listener is not synced.
+/// The possible reasons why a listener is not synced: the processor has stopped, the initial list
+/// is not complete, or the handler's task has not been spawned.
 pub(super) struct Progress {
     pub(super) stopped: bool,
     /// The reason why the initial list is not complete; `None` if it is complete.

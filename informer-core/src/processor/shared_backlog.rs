@@ -4,11 +4,8 @@
 //! Publishing only appends the batch, once for all slow handlers. Later, when the publisher has
 //! released the store's locks, it merges the batch into `sections`: a section has the coalesced
 //! events of consecutive batches. If another thread has locked `sections` at that moment, the
-//! publisher does not wait: the other thread merges the batch after it has released `sections`.
-//!
-//! [`SharedBacklog::coalesce`] merges batches and then calls [`SharedBacklog::tidy`], which removes
-//! or joins sections. [`SharedBacklog::settle`] calls `coalesce`, unless another thread has locked
-//! `sections`.
+//! publisher does not wait. The other thread unlocks `sections`, looks for published batches, locks
+//! `sections` again and merges the batch.
 //!
 //! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
 //! locks is held.
@@ -70,7 +67,8 @@ struct Staged<K> {
     /// published, the sequence number of the batch that will be published next.
     next: Sequence,
     /// Whether the batch that is being published has been added to `batches`. Stays `true` until
-    /// the publication ends, even if the batch has already been coalesced and removed again.
+    /// [`SharedBacklog::finish`] is called, even if the batch has already been coalesced and
+    /// removed again.
     has_next: bool,
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
     /// For each batch, the number of handlers whose untaken batches begin with it.
@@ -83,7 +81,7 @@ impl<K> Staged<K> {
     /// Returns whether the batch `start` is, or can still become, the first batch that a handler
     /// needs. If so, it must not be merged with the batches before it.
     fn is_boundary(&self, start: Sequence) -> bool {
-        // Until the publication of the batch `next` ends, `push` can add this batch for another
+        // Until `finish` is called for the batch `next`, `push` can add this batch for another
         // handler, as the first batch that the handler needs.
         start >= self.next || self.readers.contains_key(&start)
     }
@@ -207,8 +205,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Ends the publication of a batch, after [`push`](Self::push) was called for each slow handler
-    /// that needs the batch.
+    /// Records that [`push`](Self::push) was called for each slow handler that needs the batch. The
+    /// next call of `push` must be for the next batch.
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
         if std::mem::take(&mut staged.has_next) {
@@ -291,8 +289,8 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Merges the published batches into the coalesced events, and removes coalesced events that no
-    /// handler needs. If another thread has locked the coalesced events, returns at once: that
-    /// thread does both after it has released the lock.
+    /// handler needs. If another thread has locked the coalesced events, returns at once. That
+    /// thread unlocks the coalesced events, locks them again and does this work.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // A thread that has the sections checks `needs_work` again after it has released them.
         while self.staged.lock().needs_work()

@@ -39,12 +39,12 @@ pub enum Visibility {
     /// No event: the object is outside the informer's namespace or selector, and was outside before
     /// the write, too.
     Nothing,
-    /// An add or update event with the written object, or with a later version of it. Exception:
-    /// the informer has a field selector that only the server can evaluate, and it excludes the
-    /// object. Then this event never comes.
+    /// An add or update event with the written object, or with a later version of it. The informer
+    /// never receives this event if a field selector that only the server can evaluate excludes the
+    /// object.
     TheWrite,
     /// A delete event: the store has the object, but its written state is outside the informer's
-    /// selector. The event can also belong to an earlier write that moved the object out.
+    /// selector.
     LeavesSelector,
 }
 

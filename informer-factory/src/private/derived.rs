@@ -124,8 +124,8 @@ fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, n
             index = name,
             registered_as = longer,
             type_name = type_name::<K>(),
-            "the informer already has an index with the name of an index of `#[derive(Informer)]`, but with values of \
-             another type; the derive's index is registered under another name, see the field `registered_as`; rename one of the two indexes"
+            "the name of this index of `#[derive(Informer)]` belongs to an index with values of another type, so \
+             the index was added with the name in `registered_as`; rename one of the two indexes"
         );
     }
     longer

@@ -61,7 +61,6 @@ struct Member<K: 'static> {
     /// Sends the resource version that the store has reached for this namespace. `None` once the
     /// informer has ended.
     watermark: Option<watch::Sender<ResourceVersion>>,
-    /// Cancelled when the namespace is removed.
     removed: CancellationToken,
     /// Cancelled when the removal of the namespace's objects is in the informer's queue.
     released: CancellationToken,

@@ -31,8 +31,9 @@ impl Tape<'_> {
         path
     }
 
-    /// Finds the member or element of `container` that contains `token`. Both are indexes of
-    /// tokens. Returns the part of the path, such as `image` or `[2]`, and the index of the value.
+    /// Finds the member or element that contains the token with index `token`. `container` is the
+    /// index of the object or array to search. Returns the part of the path, such as `image` or
+    /// `[2]`, and the index of the value's first token.
     fn child_with(&self, container: usize, token: usize) -> Option<(String, usize)> {
         let contains = |value: &usize| (*value..self.index_after(*value)).contains(&token);
         match self.token(container) {

@@ -23,7 +23,8 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
     deserialize_noting(tape, None)
 }
 
-/// Like [`deserialize`]. Adds to `ignored` the indexes of the values for which `T` has no field.
+/// Like [`deserialize`]. For each field that `T` lacks, adds the index of the value's first token
+/// to `ignored`.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -44,7 +45,7 @@ struct Reader<'t> {
     tape: &'t Tape<'t>,
     /// The index of the next token.
     next: usize,
-    /// The index of the value that is being read, for errors.
+    /// The index of the first token of the value that is being read, for errors.
     current: usize,
     ignored: Option<&'t mut Vec<usize>>,
     /// Whether the Rust type lacks the field of the next value; `false` if `ignored` is `None`.

@@ -41,8 +41,8 @@ const READ: [(&str, &str); 3] = [
 /// lookup searches all fields.
 const MAX_FIELDS: usize = 256;
 
-/// The fields of one object that occur in pruned paths. They are few, so a linear search is
-/// fastest.
+/// The pruning rules for the fields of the whole Kubernetes object, or of one object inside it. The
+/// rules are few, so a linear search is fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
     fields: Vec<(Box<str>, Field)>,

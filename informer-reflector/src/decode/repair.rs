@@ -1,5 +1,5 @@
-//! [`Repaired`]: bytes as a text, so that only the object with invalid UTF-8 is rejected, and not
-//! the other objects of the body (invariant I10).
+//! [`Repaired`]: replaces invalid UTF-8 in a response, and records the positions. So the decoder
+//! can read the whole response, and rejects only the objects with replaced bytes (invariant I10).
 
 use std::borrow::Cow;
 use std::ops::Range;

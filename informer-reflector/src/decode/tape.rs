@@ -16,8 +16,8 @@ pub(super) const TYPICAL_TOKENS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// The text in which tokens refer to names and values by position: the text of an object in
-    /// JSON, or the table of [`kube_messages`] for an object in protobuf.
+    /// A text with names and values. Tokens contain positions in this text. For an object in JSON,
+    /// `body` is the JSON. For an object in protobuf, `body` is the table of [`kube_messages`].
     body: &'b str,
     /// Texts that `body` does not contain: JSON strings after the decoding of their escapes, and all
     /// values of an object in protobuf, with numbers in decimal form.

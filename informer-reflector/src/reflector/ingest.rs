@@ -33,7 +33,7 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Returns an `Ingest` without a transform, which leaves objects decoded.
+    /// Returns an `Ingest` that has no transform and leaves objects decoded.
     #[must_use]
     pub fn of<K: Resource + 'static>() -> Self {
         Self {

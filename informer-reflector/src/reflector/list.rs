@@ -34,7 +34,8 @@ const SHORT_PAGE: usize = 50;
 /// this interval, the reflector checks whether the wait is over.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
-/// The observations about the server from earlier lists and watches.
+/// The results of earlier lists and watches. They determine the next list request: its resource
+/// version, its page limit, and whether the list streams.
 #[derive(Debug, Default)]
 pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later event; empty before the first
@@ -125,8 +126,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns whether the requested resource version can be the cause of the error. A bad request
-    /// (400) is included, because another server may be unable to parse the version.
+    /// Returns whether the requested resource version can be the cause of the error. A response 400
+    /// or 422 is included: after a change of servers, the new server may be unable to parse the old
+    /// server's version.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
         is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }

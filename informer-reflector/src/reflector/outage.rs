@@ -1,10 +1,11 @@
 //! [`Outage`]: the reflectors that wait for an unavailable server (the waiters), and the order of
 //! their requests.
 //!
-//! A waiter needs a permission to send its request. There are two kinds: a turn is granted when
-//! enough time has passed since the last turn, and an extra permission is granted when another
-//! reflector gets a response. No separate task grants permissions: each waiter that wakes grants
-//! those that are due, to itself or to others.
+//! A waiter needs a permission to send its request. There are two kinds. A turn is granted to a
+//! waiter whose backoff is over, when enough time has passed since the last turn. An extra
+//! permission is granted when another reflector gets a response, even before the waiter's backoff
+//! is over. No separate task grants permissions: each waiter that wakes grants those that are due,
+//! to itself or to others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -186,7 +187,8 @@ impl Queue {
     }
 
     /// Grants all extra permissions that are left, in the order of the queue, at most one to each
-    /// reflector. Also grants them during a backoff, but not before the end of a `Retry-After`.
+    /// waiter. A waiter can get an extra permission before the end of its own backoff, but not
+    /// before the end of its `Retry-After`.
     fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };

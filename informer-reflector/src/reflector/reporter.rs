@@ -128,8 +128,9 @@ impl Reporter {
     /// Records a failed request. Logs a warning, or only a line at debug level in three cases:
     /// - `is_outage` is `true`: [`Outage`](super::outage::Outage) logs that the server is
     ///   unavailable.
-    /// - This is the first interrupted response since the start, the last outage or the last call
-    ///   of [`recovered`](Self::recovered). An interruption can be the start of an outage.
+    /// - A response was interrupted for the first time. Interruptions before the last outage or the
+    ///   last call of [`recovered`](Self::recovered) do not count. An interruption can be the start
+    ///   of an outage.
     /// - The last warning had the same cause, and `recovered` was not called since.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, is_outage: bool) {
         self.list_began = None;

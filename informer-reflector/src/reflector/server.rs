@@ -27,8 +27,8 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
 /// - After a failure, each reflector backs off. The maximum backoff is half of the time since the
 ///   reflector's first failure in the outage. The maximum is never less than twice the first wait
-///   of the [backoff](super::ReflectorConfig::backoff), by default 1.6 seconds. A longer
-///   `Retry-After` takes precedence.
+///   of the [backoff](super::ReflectorConfig::backoff). The first wait is 0.8 seconds by default. A
+///   longer `Retry-After` takes precedence.
 /// - After its backoff, a reflector waits for its turn. The reflectors send their requests one
 ///   after another, with pauses of 0.3 to 5 seconds. The longer a reflector has been failing, the
 ///   later is its turn, so that resources with a permanent failure delay no others.

@@ -50,7 +50,8 @@ enum StreamListError {
 /// The state of a streaming list after a batch of events.
 enum Progress<K> {
     Going,
-    /// The list's resource version, and the events after the end of the list in the same batch.
+    /// The batch contained the bookmark that ends the list. The fields are the list's resource
+    /// version, and the events of the batch after this bookmark.
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
@@ -189,7 +190,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let initial =
             timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing, pause));
         let (version, rest) = match initial.await {
-            // The response was an ordinary watch, or the list is so slow that a retry would fail too.
+            // The response was an ordinary watch, or the list is so slow that a retry would fail
+            // too.
             Err(_) => Err(stream_timed_out()),
             Ok(Err(StreamListError::Closed)) if asked.elapsed() >= lifetime => Err(stream_timed_out()),
             Ok(initial) => initial,
@@ -199,8 +201,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives a streaming list until its end. Returns the list's resource version, and the events
-    /// after the end in the same batch.
+    /// Receives a streaming list until the bookmark that ends the list. Returns the list's resource
+    /// version, and the events that follow this bookmark in the last received batch.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,

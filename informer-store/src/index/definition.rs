@@ -60,7 +60,7 @@ struct ComputedValues<V> {
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
-/// Failures of index functions, each with the position of its change among all changes.
+/// Failures of index functions, each with the position of the failed change in the transaction.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
 /// Returns the failures, except those of objects that a later change replaces or removes.

@@ -22,8 +22,9 @@ pub(super) enum Content<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether the watches that are open at the change send it. A later watch from an older
-        /// version always sends the change.
+        /// Whether watches that were opened before the change send it to their clients. With
+        /// `false`, these watches miss the change. A watch that is opened later, from an older
+        /// version, sends the change in any case.
         seen: bool,
     },
     Bookmark,

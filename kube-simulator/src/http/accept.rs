@@ -109,7 +109,7 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
-    // The comparison is not a strict order: each of two offers can come before the other. The
+    // The comparison is not a strict order: `comes_before` can be true in both directions. The
     // sorted list therefore depends on the algorithm. This loop is the insertion sort that Go uses
     // for short lists.
     for next in 1..offers.len() {
@@ -173,8 +173,9 @@ impl<'a> Offer<'a> {
     }
 
     /// Returns whether this offer has a higher weight `q` or a more specific media type than
-    /// `other`. One of these conditions is sufficient, so each of two offers can come before the
-    /// other. `*/*` is less specific than `text/*`, and `text/*` is less specific than `text/html`.
+    /// `other`. One of these conditions is sufficient. So `a.comes_before(b)` and
+    /// `b.comes_before(a)` can both be true. `*/*` is less specific than `text/*`, and `text/*` is
+    /// less specific than `text/html`.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');

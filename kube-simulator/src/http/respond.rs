@@ -114,7 +114,8 @@ pub(super) fn watch(
     response
 }
 
-/// The total length in characters from which a response gets no further warnings.
+/// When the warnings of a response reach this number of characters in total, the remaining warnings
+/// are dropped.
 const MAX_WARNINGS: usize = 4 * 1024;
 
 /// Maximum length of a shortened warning, in characters.
@@ -126,8 +127,8 @@ pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Adds warning headers, which kubectl prints. Long warnings are shortened or dropped, as in the
-/// real server's `WithWarningRecorder`.
+/// Adds warning headers, which kubectl prints. If the warnings are too long in total, they are
+/// shortened or dropped, as in the real server's `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
     let longest = if all > MAX_WARNINGS { MAX_SHORTENED } else { MAX_WARNINGS };

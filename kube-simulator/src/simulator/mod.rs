@@ -165,9 +165,9 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// the object exists, has no valid name or is not a JSON object, [`Error::Conversion`] if it
-    /// cannot be serialized.
+    /// - [`Error::UnknownResource`] if the kind of the object is not served
+    /// - [`Error::Refused`] if the object exists, has no valid name or is not a JSON object
+    /// - [`Error::Conversion`] if the object cannot be serialized
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.create_body(body)
@@ -177,10 +177,10 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// there is no such object, if the given `resourceVersion` or UID differs from that of the
-    /// stored object, or if the given object is not a JSON object, [`Error::Conversion`] if it
-    /// cannot be serialized.
+    /// - [`Error::UnknownResource`] if the kind of the object is not served
+    /// - [`Error::Refused`] if there is no such object, if the given `resourceVersion` or UID
+    ///   differs from that of the stored object, or if the given object is not a JSON object
+    /// - [`Error::Conversion`] if the given object cannot be serialized
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.update_body(body)
@@ -190,9 +190,10 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind of the object is not served, [`Error::Refused`] if
-    /// the object has no valid name, has another UID than the stored object, or is not a JSON
-    /// object, [`Error::Conversion`] if it cannot be serialized.
+    /// - [`Error::UnknownResource`] if the kind of the object is not served
+    /// - [`Error::Refused`] if the object has no valid name, has another UID than the stored
+    ///   object, or is not a JSON object
+    /// - [`Error::Conversion`] if the object cannot be serialized
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.apply_body(body)
@@ -204,8 +205,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such
-    /// object.
+    /// - [`Error::UnknownResource`] if the kind is not served
+    /// - [`Error::Refused`] if there is no such object
     pub fn delete<K: kube::Resource<DynamicType = ()>>(&self, key: &str) -> Result<StoredObject, Error> {
         self.objects_of::<K>()?.delete(key)
     }
@@ -215,8 +216,9 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such
-    /// object, [`Error::Conversion`] if the stored object cannot be decoded as a `K`.
+    /// - [`Error::UnknownResource`] if the kind is not served
+    /// - [`Error::Refused`] if there is no such object
+    /// - [`Error::Conversion`] if the stored object cannot be decoded as a `K`
     pub fn get<K>(&self, key: &str) -> Result<K, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,
@@ -228,8 +230,8 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Conversion`] if a stored
-    /// object cannot be decoded as a `K`.
+    /// - [`Error::UnknownResource`] if the kind is not served
+    /// - [`Error::Conversion`] if a stored object cannot be decoded as a `K`
     pub fn list_all<K>(&self) -> Result<Vec<K>, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,

@@ -51,8 +51,9 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object exists, has no valid name, is of another kind or is not a
-    /// JSON object, [`Error::Conversion`] if it cannot be serialized.
+    /// - [`Error::Refused`] if the object exists, has no valid name, is of another kind or is not a
+    ///   JSON object
+    /// - [`Error::Conversion`] if the object cannot be serialized
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.create_body(to_body(object)?)
     }
@@ -61,9 +62,10 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` or UID differs
-    /// from that of the stored object, or if `object` is of another kind or is not a JSON object,
-    /// [`Error::Conversion`] if it cannot be serialized.
+    /// - [`Error::Refused`] if there is no such object, if the given `resourceVersion` or UID
+    ///   differs from that of the stored object, or if `object` is of another kind or is not a JSON
+    ///   object
+    /// - [`Error::Conversion`] if `object` cannot be serialized
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
@@ -72,9 +74,9 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object has no valid name, has another UID than the stored object,
-    /// is of another kind or is not a JSON object, [`Error::Conversion`] if it cannot be
-    /// serialized.
+    /// - [`Error::Refused`] if the object has no valid name, has another UID than the stored
+    ///   object, is of another kind or is not a JSON object
+    /// - [`Error::Conversion`] if the object cannot be serialized
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.apply_body(to_body(object)?)
     }

@@ -145,16 +145,16 @@ impl History {
         self.compacted_to = self.compacted_to.max(revision);
     }
 
-    /// Clears the history, as a restart of the server at this revision does. Existing readers get
-    /// [`ReaderError::Reset`].
+    /// Clears the history, as a restart of the server does. Existing readers get
+    /// [`ReaderError::Reset`]. New readers cannot start before `revision`.
     pub(crate) fn reset(&mut self, revision: u64) {
-        self.refill(revision);
+        self.clear(revision);
         self.window.reset_capacity();
     }
 
     /// Clears the history, as a relist of the resource by the watch cache does. Existing readers
-    /// get [`ReaderError::Reset`].
-    pub(crate) fn refill(&mut self, revision: u64) {
+    /// get [`ReaderError::Reset`]. New readers cannot start before `revision`.
+    pub(crate) fn clear(&mut self, revision: u64) {
         self.first = self.end() + 1;
         self.began = self.first;
         self.events.clear();

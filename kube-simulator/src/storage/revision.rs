@@ -16,7 +16,8 @@ use super::watch_cache::WatchCache;
 const MAX_WAIT: Duration = Duration::from_secs(3);
 
 /// Counts the writes to all resources, like etcd's revision. Resource versions therefore have gaps
-/// within one resource. Each API server has its own view of the counter, which can lag.
+/// within one resource. Each API server has its own `Revision`. All share one counter, but each
+/// replica can lag behind the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
@@ -40,8 +41,8 @@ struct Lag {
     /// The number of revisions by which the cache should be behind the storage. While `floor` is
     /// newer than the resulting revision, the cache is at `floor`.
     behind: u64,
-    /// The revision of the cache when `behind` was set. The cache does not go back to an older
-    /// revision, unless the storage does.
+    /// The revision of the cache at the last call of [`Revision::set_lag`]. The cache does not go
+    /// back to an older revision, unless the storage does.
     floor: u64,
 }
 
@@ -61,7 +62,8 @@ impl Revision {
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
-    /// Returns the view of a new replica: another API server on the same storage, which can lag.
+    /// Creates the `Revision` of a new replica: another API server on the same storage. The new
+    /// `Revision` counts the same writes, but can lag.
     pub(crate) fn of_replica(&self) -> Self {
         let lag = Mutex::new(Lag { behind: 0, floor: 0 });
         let watch_cache = WatchCache::default();

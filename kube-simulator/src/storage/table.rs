@@ -169,8 +169,9 @@ impl Table {
         self.state.read().history.channel_size(most)
     }
 
-    /// Returns all objects at the revision `known`, this revision, and a reader of later events. If
-    /// the history begins after `known`, returns the oldest available state.
+    /// Returns all objects in the state at the revision `known`. If the history begins later, uses
+    /// the oldest available state. Also returns the revision of the state, and a reader of later
+    /// events.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -182,8 +183,8 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns all unread events of a watch up to the revision `known`, and this revision. Returns
-    /// an error if the watch is too slow, or if the history was reset.
+    /// Returns all unread events of a watch up to the revision `known`. Also returns this revision
+    /// as a number. Fails if the watch is too slow, or if the history was reset.
     ///
     /// `is_selected` returns whether the client receives an event. The other events are also in the
     /// result, but a timed [`SlowWatchLimit`] does not count them.

@@ -46,7 +46,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = self.take_out(key, value, Event::corrupt);
         if self.kind.is_cached() {
-            self.state.history.refill(last.resource_version);
+            self.state.history.clear(last.resource_version);
         }
         last
     }

@@ -21,8 +21,8 @@ pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
 /// The bearer tokens and their users.
 pub(crate) const TOKEN_FILE: &str = "tokens.csv";
 
-/// The server names in the API server's certificate, with those of the service `kubernetes`: some
-/// programs connect by address and set the server name themselves.
+/// The addresses and names for which the API server's certificate is valid. The last two are names
+/// of the service `kubernetes`. Some clients check the certificate for such a name.
 const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
 
 /// The data that a client needs to connect to the API server.

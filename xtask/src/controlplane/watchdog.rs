@@ -51,7 +51,7 @@ impl Watchdog {
              as a bug of xtask",
         )?;
         writeln!(pipe, "{pid}")
-            .context("the watchdog is not running any more. It ends the control plane if this program ends unexpectedly")
+            .context("the watchdog has ended, which kills the servers if this program ends without stopping them; run the command again")
     }
 }
 

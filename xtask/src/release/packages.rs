@@ -7,9 +7,13 @@ use serde_json::Value;
 
 use crate::workspace;
 
-/// Limits of crates.io.
+/// Maximum number of keywords of a crate on crates.io.
 const MAX_KEYWORDS: usize = 5;
+
+/// Maximum length of a keyword on crates.io, in ASCII characters.
 const MAX_KEYWORD: usize = 20;
+
+/// Maximum number of categories of a crate on crates.io.
 const MAX_CATEGORIES: usize = 5;
 
 #[derive(Debug)]

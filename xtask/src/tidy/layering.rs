@@ -17,7 +17,7 @@ struct Layer {
     never: &'static [&'static str],
     /// Forbidden as direct dependencies only.
     not_directly: &'static [&'static str],
-    /// The reason, as a clause of the message.
+    /// The reason why these dependencies are forbidden. Part of the message about a violation.
     because: &'static str,
 }
 

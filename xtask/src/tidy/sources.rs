@@ -1,4 +1,5 @@
-//! The Rust files and documents of the workspace, with the lines that belong to tests.
+//! [`Source`]: a Rust file or Markdown document of the workspace. Each source records which of its
+//! lines are test code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -50,7 +50,8 @@ impl ReleasedNames {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns the [`Released::watched_again`] completions of all names.
+    /// Returns all pending completions, each of which is set when a removed namespace is added
+    /// again.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -20,8 +20,8 @@ use crate::source::SourceStatus;
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Send + Sync + 'static> Joining<K> {
-    /// Lists and watches until the namespace is removed. Then queues the namespace's objects as
-    /// released.
+    /// Lists and watches until the namespace is removed. Then queues the removal of the namespace's
+    /// objects from the store.
     async fn run(self) {
         if let Some(before) = self.before {
             before.cancelled().await;
@@ -96,7 +96,7 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
                 biased;
                 () = shutdown.cancelled() => break,
                 () = joined.notified() => {}
-                // A removed namespace has been released.
+                // The removal of a namespace's objects has been queued.
                 Some(()) = running.next() => {}
             }
         }

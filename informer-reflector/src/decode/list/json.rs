@@ -81,8 +81,8 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Reads the value of a field other than an array of items. Returns `false` if more bytes are
-    /// needed.
+    /// Reads the whole value of a field. Not called for the array `items`, because
+    /// [`item`](Self::item) reads the items one by one. Returns `false` if more bytes are needed.
     fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
         let len = match field {
             Field::Kind => {

@@ -18,8 +18,8 @@ use crate::storage::Object;
 /// The UIDs of the owners whose dependants are being deleted, each with `true` if another pass over
 /// its dependants is requested.
 ///
-/// A removal during a pass only requests another pass, because nested passes could overflow the
-/// stack.
+/// When a dependant is removed, its owner needs another pass. If a pass for this owner is in
+/// progress, the other pass follows it, because a nested pass could overflow the stack.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 

@@ -19,8 +19,8 @@ pub(super) struct ContinueToken {
     /// The resource version of the previous page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
-    /// The storage key at which the next page starts, without the prefix that all keys of the list
-    /// have. Begins with a slash if the list is read from the watch cache.
+    /// The storage key at which the next page starts. For a list of one namespace, the prefix
+    /// `namespace/` is removed. Begins with a slash if the list is read from the watch cache.
     start: String,
 }
 
@@ -76,8 +76,8 @@ impl ContinueToken {
     }
 }
 
-/// Returns a storage key without the prefix that all keys of the list have, which is empty or the
-/// namespace. If `cached` is true, the returned key begins with a slash.
+/// Returns a storage key. For a list of one namespace, the prefix `namespace/` is removed. If
+/// `cached` is true, the returned key begins with a slash.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -25,12 +25,12 @@ struct Requirement {
 enum Field {
     Name,
     Namespace,
-    /// The position of a field among the selectable fields that the storage of the resource
-    /// indexes.
+    /// A selectable field whose value is extracted when an object is stored. The number is the
+    /// argument of [`Object::field`].
     Selectable(usize),
-    /// The path of a selectable field that the storage of the resource does not index. The storage
-    /// indexes no fields that become selectable after its creation.
-    Unindexed(String),
+    /// The path of a selectable field that must be read from the object's JSON. The field became
+    /// selectable after the resource's storage was created.
+    Unextracted(String),
 }
 
 impl FieldSelector {
@@ -64,7 +64,7 @@ impl FieldSelector {
                 Field::Name => object.name(),
                 Field::Namespace => object.namespace().unwrap_or_default(),
                 Field::Selectable(index) => object.field(*index),
-                Field::Unindexed(path) => {
+                Field::Unextracted(path) => {
                     found = object.text_at(path);
                     &*found
                 }
@@ -129,7 +129,7 @@ fn parse_field(served: &Served, path: &str) -> Result<Field, String> {
     if kind.selectable_fields.iter().any(|known| known == path) {
         // The table keeps the selectable fields that the definition had when the table was created.
         let index = served.table.kind.selectable_fields.iter().position(|known| known == path);
-        return Ok(index.map_or_else(|| Field::Unindexed(path.to_owned()), Field::Selectable));
+        return Ok(index.map_or_else(|| Field::Unextracted(path.to_owned()), Field::Selectable));
     }
     Err(if plain {
         format!("\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")

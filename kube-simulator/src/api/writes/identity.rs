@@ -81,7 +81,7 @@ fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal 
     status::bad_request(message)
 }
 
-/// Returns the error message for a kind that is not built in.
+/// Returns the error message for a kind that does not exist in this API version.
 pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""

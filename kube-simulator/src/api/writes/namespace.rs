@@ -1,12 +1,13 @@
-//! The rules for namespaces: which of them accept new objects, which of them clients can delete, and
-//! their label and finalizers.
+//! The rules for namespaces: which of them accept new objects, which of them clients can delete,
+//! and their label and finalizers.
 
 use serde_json::Value;
 
 use super::{Body, Writer, metadata_mut, metadata_str, object_mut};
 use crate::api::status::{self, Refusal};
 
-/// Returns an error if the namespace is being deleted, or if it is required and does not exist.
+/// Returns an error if the request's namespace is being deleted. If the simulator is configured to
+/// require namespaces, also returns an error if this namespace does not exist.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let (Some(name), Some(namespaces)) = (writer.namespace, writer.api.catalogue.at("/api/v1/namespaces"))
     else {

@@ -142,8 +142,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark event. As in the real server, a complete object has only the type, the
-    /// metadata and Go's zero values, and need not be valid.
+    /// Returns a bookmark event with this metadata. In the form [`Form::Full`], the other fields of
+    /// the object have Go's zero values, as in the real server.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
@@ -181,7 +181,8 @@ impl Shape {
         format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
     }
 
-    /// Returns whether the response contains whole objects in protobuf, in the stored version.
+    /// Returns whether the response contains whole objects in protobuf, without conversion of their
+    /// stored content.
     fn sends_stored_protobuf(&self) -> bool {
         self.encoding == Encoding::Protobuf
             && self.form == Form::Full

@@ -16,8 +16,8 @@ use crate::signals::Signals;
 /// The pause after the sync and after events, in which the client frees memory.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Event rates per second, each with a divisor of the number of events. The first fifth of all
-/// events is sent at the first rate, and the rest at the second rate.
+/// Rates in events per second, each with a divisor `n`. A rate applies until 1/`n` of all events
+/// are sent. So the first fifth is sent at the first rate, and the rest at the second rate.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
