@@ -39,7 +39,7 @@ enum Step {
     LongE2e,
 }
 
-/// Clippy with the features of the example `quickstart`, which no other step compiles.
+/// Clippy with two features of the package `quickstart`. No other step enables these features.
 const CLIPPY: &[&str] = &[
     "clippy",
     "--workspace",
@@ -55,15 +55,15 @@ const CLIPPY: &[&str] = &[
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
 /// The arguments of a separate clippy run for the test target `browser`. The step `clippy` omits
-/// this target, because the manifest sets `test = false` for it.
+/// this target, because the manifest sets `test = false` for it. The packages and features are those
+/// of [`CLIPPY`], so that cargo builds no dependency again.
 const BROWSER_CLIPPY: &[&str] = &[
     "clippy",
-    "-p",
-    "informer-monitor",
-    "--features",
-    "inspector",
+    "--workspace",
     "--test",
     "browser",
+    "--features",
+    "quickstart/cluster,quickstart/inspect",
     "--",
     "-D",
     "warnings",
@@ -91,7 +91,7 @@ const STEPS: [(&str, Step); 23] = [
     ("quickstart", Step::Cargo(QUICKSTART)),
     ("inspector", Step::Inspector),
     // Measures the peak memory of a list, which is the same without optimization.
-    ("lists", Step::Cargo(&["test", "-p", "informer-factory", "--bench", "lists", "--", "--quick"])),
+    ("lists", Step::Cargo(&["test", "--workspace", "--bench", "lists", "--", "--quick"])),
     ("examples", Step::Examples),
     ("example custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
     ("e2e", Step::E2e),

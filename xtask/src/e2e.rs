@@ -35,6 +35,10 @@ const CLIENT_GO: [(&str, &str, &str); 4] = [
     ("INFORMER_E2E_CLIENT_GO_SAMPLES", "./samples", "clientgosamples"),
 ];
 
+/// The number of tests that run concurrently. It is higher than the number of cores, because these
+/// tests mostly wait for the server.
+const CONCURRENT_TESTS: &str = "6";
+
 /// The test module of the tests that take minutes.
 const LONG: &str = "long::";
 
@@ -84,7 +88,11 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut cluster = apiserver::start(&options, &programs, signals)?;
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
-    command.args(if args.long { long_form() } else { vec!["--skip", LONG] });
+    if args.long {
+        command.args(long_form());
+    } else {
+        command.args(["--skip", LONG]).env("RUST_TEST_THREADS", CONCURRENT_TESTS);
+    }
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
     if options.wants(OptionalProgram::ControllerManager) {
         command.env(CONTROLLERS, "1");

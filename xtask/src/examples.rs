@@ -41,7 +41,8 @@ pub(crate) fn each(
     for name in NAMES {
         eprintln!("\nexample {name}:");
         let mut command = workspace::cargo();
-        command.args(["run", "--quiet", "--package", "examples", "--example", name]);
+        // Without `--package`, cargo selects the same features of dependencies as for all tests.
+        command.args(["run", "--quiet", "--example", name]);
         if run(&mut command)? != ExitCode::SUCCESS {
             bail!("the example `{name}` failed; its message is above");
         }

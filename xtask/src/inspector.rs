@@ -41,8 +41,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         );
     }
     let mut command = workspace::cargo();
-    command.args(["test", "--package", "informer-monitor", "--features", "inspector"]);
-    command.args(["--lib", "--test", "inspector", "--test", "browser", "--"]).args(&args.filter);
+    command.args(["test", "--workspace", "--test", "browser", "--"]).args(&args.filter);
     if args.screenshots {
         command.env(PICTURES, "1");
     } else {

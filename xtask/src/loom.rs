@@ -9,12 +9,21 @@ use crate::{process, workspace};
 /// The crates with a test target `loom`.
 const CRATES: [&str; 3] = ["informer-core", "informer-store", "informer-workqueue"];
 
+/// Optimizes the code that runs often: the crates of the workspace, and loom. The other dependencies
+/// would only take longer to build.
+const PROFILE: [&str; 3] = [
+    "profile.dev.opt-level=1",
+    "profile.dev.package.\"*\".opt-level=0",
+    "profile.dev.package.loom.opt-level=1",
+];
+
 /// The flag `--cfg informer_loom` affects every crate, so cargo has a separate target folder.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = workspace::cargo();
     command
-        .args(["test", "--release", "--test", "loom"])
+        .args(PROFILE.into_iter().flat_map(|setting| ["--config", setting]))
+        .args(["test", "--test", "loom"])
         .args(CRATES.into_iter().flat_map(|name| ["--package", name]))
         .env("RUSTFLAGS", format!("{flags} --cfg informer_loom"))
         .env("CARGO_TARGET_DIR", workspace::root().join("target").join("loom"));

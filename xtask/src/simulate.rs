@@ -40,11 +40,12 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(process::exit_code(status))
 }
 
-/// Returns the cargo command that runs the simulation.
+/// Returns the cargo command that runs the simulation. With `--workspace`, cargo selects the same
+/// features of dependencies as for all tests, so that it builds no dependency again.
 pub(crate) fn tests(args: &Args) -> Command {
     let mut command = workspace::cargo();
     command
-        .args(["test", "--package", "informer-factory", "--test", "simulation"])
+        .args(["test", "--workspace", "--test", "simulation"])
         .env("INFORMER_SEED", args.from.to_string())
         .env("INFORMER_SEEDS", args.seeds.to_string());
     command

@@ -196,15 +196,14 @@ impl Informer {
                 self.history.violation(Some(key), text);
             }
         }
-        for even in [true, false] {
-            let wanted = snapshot.list().iter().filter(|item| is_even(item.spec.number) == even).count();
-            if self.by_parity.get_in(&snapshot, &even).len() != wanted {
+        let stored = snapshot.list();
+        let even = stored.iter().filter(|item| is_even(item.spec.number)).count();
+        for (is_even, wanted) in [(true, even), (false, stored.len() - even)] {
+            if self.by_parity.get_in(&snapshot, &is_even).len() != wanted {
                 self.history.violation(None, format!("I7: {}: the index differs from the store", self.name));
             }
         }
-        if let Some(object) =
-            snapshot.list().iter().find(|object| !observations.contains_key(object.key().as_str()))
-        {
+        if let Some(object) = stored.iter().find(|object| !observations.contains_key(object.key().as_str())) {
             let text = format!("I9: {} at {watermark} has an object that does not exist yet", self.name);
             self.history.violation(Some(object.key().as_str()), text);
         }
