@@ -9,7 +9,8 @@ use informer_core::{Completion, HandlerRegistration, NeverSynced};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{InformerState, SharedIndexInformer, SourceStatus};
+use crate::SharedIndexInformer;
+use crate::status::{InformerState, SourceStatus};
 
 /// A cache for which [`wait_for_cache_sync`] can wait: an informer, one of its namespaces, or a
 /// handler.
@@ -140,7 +141,7 @@ impl CacheSync for HandlerRegistration {
 
 /// The error of functions that wait for caches: at least one cache is not synced.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("not synced: {}", pending.join("; "))]
+#[error("these caches are not synced: {}", pending.join("; "))]
 #[non_exhaustive]
 pub struct NotSynced {
     /// A description of each cache that is not synced, with the reason.

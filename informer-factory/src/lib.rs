@@ -22,7 +22,7 @@
 //! An informer combines three crates that are also useful alone: [`informer_core`] (queue,
 //! processor, handlers), [`informer_store`] (store and indexes) and [`informer_reflector`] (list
 //! and watch). This crate re-exports the three crates, and re-exports at its root the types that
-//! most programs need.
+//! most programs need. The module [`status`] has the types that informers report about themselves.
 //!
 //! The crate `informer-controller` runs controllers on these informers: reconcile functions,
 //! tracking of a controller's own writes, and leader election.
@@ -46,29 +46,25 @@ pub mod kube_runtime;
 #[cfg(doctest)]
 mod readme;
 mod source;
+pub mod status;
 
 pub use informer_macros::Informer;
 pub use {informer_core, informer_reflector, informer_store};
 
 pub use cache_sync::{CacheSync, NamespaceCache, NamespaceWatch, NotSynced, wait_for_cache_sync};
 pub use factory::{
-    DynamicInformers, FactoryBuilder, FactoryHealth, ForResourceError, InformerReport, InformerScope,
-    MetadataInformers, SharedInformerFactory, TypeOptions,
+    DynamicInformers, FactoryBuilder, ForResourceError, InformerScope, MetadataInformers,
+    SharedInformerFactory, TypeOptions,
 };
-pub use informer::{
-    BatchCounts, Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause,
-    Verification, VerifyError, WaitOutcome,
-};
-pub use source::{NamespaceError, SourceStatus};
+pub use informer::{InformerOptions, InformerTask, SharedIndexInformer, WaitOutcome};
+pub use source::NamespaceError;
 
 pub use informer_core::{
     AsyncEventHandler, Cached, Completion, Deleted, Event, EventHandler, EventStream, Filtered,
-    HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, NeverSynced,
-    ObjectKey, ResourceVersion, Resync, Storage, Uid,
+    HandlerOptions, HandlerRegistration, Handlers, KeyError, ListWatchError, NeverSynced, ObjectKey,
+    ResourceVersion, Resync, Storage, Uid,
 };
-pub use informer_reflector::{
-    Health, ListRecord, ListTweaks, ListWatchFailure, NextRequest, PrunePathError, PrunePaths, connect,
-};
+pub use informer_reflector::{ListTweaks, PrunePathError, PrunePaths, connect};
 pub use informer_store::{
     Index, IndexError, IndexFailure, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,
 };

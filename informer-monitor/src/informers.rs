@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use informer_core::HandlerStats;
-use informer_factory::{InformerReport, SharedInformerFactory};
+use informer_factory::SharedInformerFactory;
+use informer_factory::status::InformerReport;
 use informer_reflector::{Health, ReflectorCounts};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;

@@ -8,7 +8,8 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use informer_factory::{FactoryHealth, SharedInformerFactory};
+use informer_factory::SharedInformerFactory;
+use informer_factory::status::FactoryHealth;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 

@@ -90,7 +90,7 @@ impl DynamicInformers<'_> {
     /// of the resource: namespaced or cluster. kube's discovery returns both arguments.
     ///
     /// This sends no request. If the server doesn't serve the resource (404), the health of the
-    /// started informer is [`NotServed`](crate::Health::NotServed) until the server does.
+    /// started informer is [`NotServed`](crate::status::Health::NotServed) until the server does.
     #[must_use]
     pub fn resource(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<DynamicObject> {
         self.factory.described(resource, scope)

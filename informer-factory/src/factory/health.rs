@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::SharedInformerFactory;
 use super::report::InformerReport;
-use crate::{InformerState, StopCause};
+use crate::status::{InformerState, StopCause};
 
 /// The result of [`SharedInformerFactory::health`]: whether all requested informers are synced and
 /// live, and the reason for each informer that is not. Its `Display` writes one line.

@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::report::InformerReport;
 use super::scope::Scope;
-use crate::{CacheSync, InformerState, InformerTask, SharedIndexInformer};
+use crate::status::InformerState;
+use crate::{CacheSync, InformerTask, SharedIndexInformer};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct InformerKey {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use informer_core::{HandlerStats, ResourceVersion};
 use informer_reflector::Health;
 
+use crate::SharedIndexInformer;
 use crate::cache_sync::waiting_for;
-use crate::{BatchCounts, InformerState, SharedIndexInformer, SourceStatus, StopCause};
+use crate::status::{BatchCounts, InformerState, SourceStatus, StopCause};
 
 /// The status of one of a factory's informers;
 /// [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers) returns one for

@@ -1,6 +1,7 @@
 //! Errors at run time: a kind that the server does not serve, and a kind with the wrong scope.
 
-use informer_factory::{Health, Informer, SharedIndexInformer, SharedInformerFactory};
+use informer_factory::status::Health;
+use informer_factory::{Informer, SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{ResourceKind, Simulator};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;

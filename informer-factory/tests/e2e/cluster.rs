@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use informer_factory::{
-    Health, InformerOptions, ResourceVersion, SharedIndexInformer, SharedInformerFactory,
-};
+use informer_factory::status::Health;
+use informer_factory::{InformerOptions, ResourceVersion, SharedIndexInformer, SharedInformerFactory};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory};
+use informer_factory::status::Health;
+use informer_factory::{SharedIndexInformer, SharedInformerFactory};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
 use kube::Config;
@@ -54,7 +55,7 @@ async fn missing_rights_are_named_and_granted_without_restart() {
     let refusal = "pods is forbidden: User \"nobody\" cannot list resource \"pods\"";
     assert!(message.contains(refusal), "{message}");
     let error = factory.wait_for_cache_sync_within(Duration::ZERO).await.expect_err("forbidden");
-    assert!(error.to_string().starts_with("not synced: pods in namespace"), "{error}");
+    assert!(error.to_string().starts_with("these caches are not synced: pods in namespace"), "{error}");
     assert!(error.to_string().contains(refusal), "{error}");
 
     grant(&cluster).await;

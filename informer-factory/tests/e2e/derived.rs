@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use informer_factory::{Cached, Health, Informer, Objects, ResourceVersion, WaitOutcome};
+use informer_factory::status::Health;
+use informer_factory::{Cached, Informer, Objects, ResourceVersion, WaitOutcome};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -7,7 +7,8 @@
 use std::pin::pin;
 
 use futures::StreamExt;
-use informer_factory::{Health, InformerOptions};
+use informer_factory::InformerOptions;
+use informer_factory::status::Health;
 use informer_reflector::{KubeListWatch, ReflectorConfig};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;

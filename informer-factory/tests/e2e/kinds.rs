@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use informer_factory::{
-    Cached, InformerOptions, SharedIndexInformer, VerifyError, WaitOutcome, wait_for_cache_sync,
-};
+use informer_factory::status::VerifyError;
+use informer_factory::{Cached, InformerOptions, SharedIndexInformer, WaitOutcome, wait_for_cache_sync};
 use informer_reflector::KubeListWatch;
 use informer_testing::Replica;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use informer_core::ListerWatcher;
-use informer_factory::{Health, InformerOptions, SharedIndexInformer, WaitOutcome, wait_for_cache_sync};
+use informer_factory::status::Health;
+use informer_factory::{InformerOptions, SharedIndexInformer, WaitOutcome, wait_for_cache_sync};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};

@@ -1,7 +1,8 @@
 //! Changes during an outage are delivered afterwards. If the server still has the history, every
 //! single change is delivered.
 
-use informer_factory::{Cached, Health, InformerOptions, SharedIndexInformer};
+use informer_factory::status::Health;
+use informer_factory::{Cached, InformerOptions, SharedIndexInformer};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;

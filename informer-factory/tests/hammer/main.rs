@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use informer_factory::StopCause;
+use informer_factory::status::StopCause;
 use item::Item;
 use members::Member;
 use peak_alloc::PeakAlloc;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use informer_factory::{
-    HandlerOptions, Health, InformerOptions, ListWatchError, StopCause, wait_for_cache_sync,
-};
+use informer_factory::status::{Health, StopCause};
+use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, wait_for_cache_sync};
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 

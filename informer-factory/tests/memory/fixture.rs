@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::ListerWatcher;
+use informer_factory::status::StopCause;
 use informer_factory::{
     Cached, EventHandler, HandlerOptions, HandlerRegistration, Handlers, InformerOptions, InformerTask,
-    ObjectKey, SharedIndexInformer, StopCause, WaitOutcome,
+    ObjectKey, SharedIndexInformer, WaitOutcome,
 };
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -9,10 +9,8 @@ use informer_core::ListerWatcher;
 use informer_factory::informer_core::{
     ListEnd, ListOptions, ListPart, ListStream, WatchOptions, WatchStream,
 };
-use informer_factory::{
-    Difference, HandlerOptions, InformerOptions, ListWatchError, SharedIndexInformer, Verification,
-    VerifyError, WaitOutcome,
-};
+use informer_factory::status::{Difference, Verification, VerifyError};
+use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, SharedIndexInformer, WaitOutcome};
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 

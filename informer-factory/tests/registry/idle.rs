@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use informer_factory::{FactoryBuilder, HandlerOptions, InformerState, SharedInformerFactory};
+use informer_factory::status::InformerState;
+use informer_factory::{FactoryBuilder, HandlerOptions, SharedInformerFactory};
 use informer_testing::{RequestFilter, Simulator};
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::{Instant, sleep};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use informer_core::ListerWatcher;
 use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
-use informer_factory::{InformerState, ListWatchError, SharedIndexInformer, StopCause};
+use informer_factory::status::{InformerState, StopCause};
+use informer_factory::{ListWatchError, SharedIndexInformer};
 use informer_testing::RequestFilter;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::sleep;

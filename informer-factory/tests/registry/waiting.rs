@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{Health, InformerState, SharedIndexInformer};
+use informer_factory::SharedIndexInformer;
+use informer_factory::status::{Health, InformerState};
 use informer_testing::{CannedResponse, MemorySource, RequestFilter};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::time::sleep;
@@ -93,8 +94,12 @@ async fn health_names_each_informer_with_its_problem() {
     factory.stop(&secrets).await;
     assert_eq!(factory.health().informers, 2, "a stopped informer does not count");
     factory.shutdown().await;
-    let problems: Vec<_> =
-        factory.health().unhealthy.iter().filter_map(informer_factory::InformerReport::problem).collect();
+    let problems: Vec<_> = factory
+        .health()
+        .unhealthy
+        .iter()
+        .filter_map(informer_factory::status::InformerReport::problem)
+        .collect();
     assert_eq!(problems, ["stopped on request"; 2]);
 }
 
@@ -122,7 +127,7 @@ async fn wait_for_a_missing_or_unstarted_type_ends_at_once() {
     assert!(error.to_string().ends_with("Pod (no informer of this type was requested)"), "{error}");
     let _pods = factory.core().v1().pods();
     let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("the informer is not started");
-    assert_eq!(error.to_string(), "not synced: pods (not started)");
+    assert_eq!(error.to_string(), "these caches are not synced: pods (not started)");
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,7 +185,7 @@ async fn wait_after_the_start_names_informers_not_started() {
         let message = waited.expect_err("two informers are not started").to_string();
         assert_eq!(
             message,
-            "not synced: nodes (not started: call `start` again); secrets (not started: call `start` again)"
+            "these caches are not synced: nodes (not started: call `start` again); secrets (not started: call `start` again)"
         );
         assert!(pods.has_synced(), "the wait covers the started informers first");
     }
@@ -215,7 +220,7 @@ async fn wait_after_shutdown_names_informers_requested_later() {
             .wait_for_cache_sync_within(Duration::from_secs(5))
             .await
             .expect_err("the informer never runs");
-        assert_eq!(error.to_string(), "not synced: pods (stopped)");
+        assert_eq!(error.to_string(), "these caches are not synced: pods (stopped)");
         assert!(!pods.has_synced());
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
-use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_factory::status::Health;
+use informer_factory::{SharedIndexInformer, SharedInformerFactory, WaitOutcome};
 use informer_reflector::ReflectorConfig;
 use informer_testing::{CannedResponse, RequestFilter, ShutdownAnswer, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
@@ -57,7 +58,7 @@ async fn refusals_and_invalid_responses_are_reported_and_retried() {
         (CannedResponse::raw(StatusCode::OK, "<html>It works!</html>"), "the response is invalid: "),
         (
             CannedResponse::raw(StatusCode::OK, r#"{"kind":"PodList","items":[{"#),
-            "the response ended early: ",
+            "the response is incomplete: ",
         ),
     ];
     for (response, expected) in table {

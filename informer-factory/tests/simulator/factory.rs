@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{InformerState, SharedIndexInformer, SharedInformerFactory, StopCause};
+use informer_factory::status::{InformerState, StopCause};
+use informer_factory::{SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{RequestFilter, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -185,7 +186,7 @@ async fn wait_timeout_names_unsynced_informers_and_reasons() {
         factory.wait_for_cache_sync_within(Duration::from_millis(1)).await.expect_err("pods are forbidden");
     assert_eq!(
         error.to_string(),
-        "not synced: pods (forbidden: the server returned 403 Forbidden: pods is forbidden: User \"bob\" cannot list \
+        "these caches are not synced: pods (forbidden: the server returned 403 Forbidden: pods is forbidden: User \"bob\" cannot list \
          resource \"pods\")"
     );
     factory.shutdown().await;

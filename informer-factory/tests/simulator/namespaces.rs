@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_factory::status::Health;
+use informer_factory::{SharedIndexInformer, SharedInformerFactory, WaitOutcome};
 use informer_reflector::KubeListWatch;
 use informer_testing::{CannedResponse, Replica, RequestFilter, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use informer_factory::{HandlerOptions, Health, Informer, ObjectKey, WaitOutcome};
+use informer_factory::status::Health;
+use informer_factory::{HandlerOptions, Informer, ObjectKey, WaitOutcome};
 use informer_testing::{ClusterSpec, Replica, RequestFilter, Verb, WatchInjection};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use informer_controller::RunnerMonitor;
 use informer_core::HandlerStats;
-use informer_factory::{InformerReport, InformerState, StopCause};
+use informer_factory::status::{InformerReport, InformerState, StopCause};
 use informer_reflector::Health;
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use informer_core::{AnyObject, Cached, HandlerOptions, HandlerRegistration};
 use informer_factory::informer_store::NAMESPACE_INDEX;
-use informer_factory::{Indexer, InformerReport, SharedIndexInformer};
+use informer_factory::status::InformerReport;
+use informer_factory::{Indexer, SharedIndexInformer};
 use kube::Resource;
 use parking_lot::Mutex;
 use serde::Serialize;

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use informer_core::{ListOptions, ListStream, ListerWatcher, WatchOptions, WatchStream};
+use informer_factory::status::{Health, VerifyError};
 use informer_factory::{
-    CacheSync, Health, InformerOptions, ListWatchError, ObjectKey, SharedIndexInformer, VerifyError,
-    wait_for_cache_sync,
+    CacheSync, InformerOptions, ListWatchError, ObjectKey, SharedIndexInformer, wait_for_cache_sync,
 };
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;

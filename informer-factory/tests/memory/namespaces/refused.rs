@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use informer_factory::{HandlerOptions, Health, wait_for_cache_sync};
+use informer_factory::status::Health;
+use informer_factory::{HandlerOptions, wait_for_cache_sync};
 use tokio::time::Instant;
 
 use super::failures::refusal;

@@ -184,7 +184,7 @@ async fn i12_stop_closes_all_watches_and_namespace_waits() {
     assert!(informer.add_namespace("d").expect("a valid name").wait().await.is_err());
     assert!(informer.remove_namespace("a").expect("a valid name").wait().await.is_err());
     assert_eq!(stored(&informer), ["a/one=1"], "the store keeps its objects");
-    assert!(matches!(informer.health(), informer_factory::Health::Stopped));
+    assert!(matches!(informer.health(), informer_factory::status::Health::Stopped));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,13 @@
+//! What factories, informers and handlers report: their health, states, counts and failures, and
+//! the result of a comparison with the server.
+//!
+//! `SharedInformerFactory` returns [`FactoryHealth`] and [`InformerReport`], `SharedIndexInformer`
+//! returns [`InformerState`], [`SourceStatus`] and [`Verification`], and `HandlerRegistration`
+//! returns [`HandlerStats`]. The other types are parts of these.
+
+pub use informer_core::HandlerStats;
+pub use informer_reflector::{Health, ListRecord, ListWatchFailure, NextRequest};
+
+pub use crate::factory::{FactoryHealth, InformerReport};
+pub use crate::informer::{BatchCounts, Difference, InformerState, StopCause, Verification, VerifyError};
+pub use crate::source::SourceStatus;
