@@ -48,7 +48,7 @@ impl Server {
         Ok(Self { client, namespace: namespace.name_any(), simulator })
     }
 
-    /// Creates an object in the namespace of this program. `object` is the object or its JSON.
+    /// Creates an object in `self.namespace`. `object` is the object or its JSON.
     pub(crate) async fn create<K>(&self, object: impl Serialize) -> Result<K, Box<dyn Error>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -60,8 +60,9 @@ impl Server {
             .await?)
     }
 
-    /// Deletes the namespace, and stops the simulator if there is one. Before this call, drop all other clients of the
-    /// server, because the simulator stops only when their connections are closed.
+    /// Deletes the namespace that [`start`](Self::start) created for this program. Also stops the
+    /// simulator, if the server is simulated. Drop all other clients of the server before this
+    /// call: the simulator stops only when their connections are closed.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
         let namespaces = Api::<Namespace>::all(self.client);
         namespaces.delete(&self.namespace, &DeleteParams::background()).await?;

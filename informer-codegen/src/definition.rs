@@ -118,7 +118,7 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
         );
     }
     if version != Some("apiextensions.k8s.io/v1") {
-        bail!("{} has {found}; write this object as apiextensions.k8s.io/v1", path.display());
+        bail!("{} has {found}; convert it to apiVersion `apiextensions.k8s.io/v1`", path.display());
     }
     let name = value["metadata"]["name"].as_str().unwrap_or("without a name").to_owned();
     let place = || format!("the CustomResourceDefinition {name} in {}", path.display());
@@ -255,7 +255,7 @@ spec:
         for (from, to, expected) in [
             ("spec:", "spec: [", "is not YAML"),
             ("CustomResourceDefinition", "Pod", "only CustomResourceDefinitions are allowed"),
-            ("io/v1", "io/v1beta1", "write this object as apiextensions.k8s.io/v1"),
+            ("io/v1", "io/v1beta1", "convert it to apiVersion `apiextensions.k8s.io/v1`"),
             ("plural: widgets,", "", "missing field `plural`"),
             ("Namespaced", "namespaced", "write `Namespaced` or `Cluster`"),
         ] {

@@ -50,8 +50,9 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Parses the output of kopium, and adds the imports, the derive `Informer`, its indexes and
-    /// the types that the output lacks.
+    /// Parses the output of kopium, and adds the missing imports and the missing types. Also adds
+    /// the derive `Informer`. The derive's attribute declares indexes for the selectable fields of
+    /// the definition.
     pub(crate) fn parse(definition: &Definition, version: &str, source: &str) -> anyhow::Result<Self> {
         let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
         // Skip the comments at the start, which contain the command line of kopium.
@@ -96,7 +97,7 @@ impl Types {
     }
 
     /// Returns the exported names: the type of the objects and, if there are indexes, the trait
-    /// with their lookup methods.
+    /// with the lookup methods of the indexes.
     pub(crate) fn exports(&self) -> TokenStream {
         let root = &self.root;
         let indexes = format_ident!("{root}Indices");
@@ -159,8 +160,8 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds the types that kopium does not define, because the schema does not name their fields. Each
-/// is an alias of `serde_json::Value`.
+/// Adds each type that kopium's code uses but does not define, because the schema does not name the
+/// type's fields. The added type is an alias of `serde_json::Value`.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {

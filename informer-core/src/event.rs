@@ -89,8 +89,9 @@ impl Event<AnyObject> {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event contains an encoded version of an object that no earlier event of
-    /// the store has contained. A deletion counts even if its version is not new.
+    /// Returns whether this event adds, updates or deletes an encoded object. An update counts only
+    /// if its new version is encoded. Resyncs and releases do not count, because an earlier event
+    /// contains the same version.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

@@ -157,9 +157,8 @@ impl<K: 'static> StoreWriter<K> {
     /// the store has reached, stays the same, because the store can lack earlier changes of other
     /// objects. For many objects, [`transaction`](Self::transaction) is faster.
     ///
-    /// Returns an [`IndexFailure`] for each index that cannot index the object. Does not return a
-    /// failure of an index function if that index could not index the previous version of the
-    /// object either.
+    /// Adds the object to all indexes, and returns the failures. If an index already failed for the
+    /// previous version of the object, a new failure of its index function is not returned.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -182,9 +181,9 @@ impl<K: 'static> StoreWriter<K> {
     /// If the store already contains the same version of an object, the store keeps its copy of the
     /// object.
     ///
-    /// Returns an [`IndexFailure`] for each new or changed object and each index that cannot index
-    /// the object. Does not return a failure of an index function if that index could not index the
-    /// previous version of the object either.
+    /// Adds the new and changed objects to all indexes, and returns the failures. If an index
+    /// already failed for the previous version of an object, a new failure of its index function is
+    /// not returned.
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,

@@ -76,8 +76,9 @@ fn split(area: Rect, lines: usize) -> [Rect; 2] {
     [Rect { height, ..area }, rest]
 }
 
-/// Returns the height of the table at the top of `body`, above panes of `informer` and
-/// `controllers` lines. If the panes have too little space, the table gets the whole `body`.
+/// Returns the height of the table at the top of `body`. The informer's pane below the table has
+/// `informer` lines, and the pane of the controllers has `controllers` lines. If fewer than
+/// [`MIN_PANE`] lines remain for the informer's pane, the table gets the whole `body`.
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));

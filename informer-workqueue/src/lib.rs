@@ -83,9 +83,9 @@
 //!
 //! # Differences from client-go
 //!
-//! - A drain ends for all waiters when no key is queued and no worker has an item. A key that was
-//!   added while a worker had it is queued again when its item ends. During a drain, `get` waits
-//!   for such keys before it returns `None`.
+//! - A drain ends for all waiters when no key is queued and no worker has an item. A key can be
+//!   added while a worker has its item. Such a key is queued again when the item ends. During a
+//!   drain, `get` waits for such keys before it returns `None`.
 //! - The type of items ensures that each item ends exactly once. An item that is dropped without
 //!   being ended is retried.
 //! - Queues have priorities and fairness between groups.

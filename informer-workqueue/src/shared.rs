@@ -162,7 +162,7 @@ impl<T> Shared<T> {
         drop(ended.key);
         if let Some(metrics) = &self.metrics {
             metrics.finished(&self.name, ended.worked.unwrap_or_default());
-            if ended.is_added {
+            if ended.is_added_again {
                 metrics.retried(&self.name);
             }
         }

@@ -74,9 +74,10 @@ pub(crate) enum TakeResult<T> {
     Nothing,
 }
 
-/// When the key of an ended item is added again.
+/// The time at which the key of an ended item is added again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
+    /// The end of the item does not add the key.
     Nothing,
     Now,
     At(Instant),
@@ -87,8 +88,9 @@ pub(crate) struct Ended<T> {
     /// The key, if the queue does not keep it. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// Whether [`State::end`] added or delayed the key because its argument `next` required this.
-    pub(crate) is_added: bool,
+    /// Whether the key was added again, or will be added after a delay, as [`Next`] requires.
+    /// `false` after a shutdown.
+    pub(crate) is_added_again: bool,
 }
 
 impl<T> State<T> {
@@ -215,13 +217,13 @@ impl<T> State<T> {
             self.returning -= 1;
             self.lanes.push(&mut self.slots, id);
         }
-        let is_added = self.is_open() && !matches!(next, Next::Nothing);
+        let is_added_again = self.is_open() && !matches!(next, Next::Nothing);
         match next {
-            Next::Now if is_added => self.make_pending(id, priority, now),
-            Next::At(at) if is_added => self.delay(id, at, priority),
+            Next::Now if is_added_again => self.make_pending(id, priority, now),
+            Next::At(at) if is_added_again => self.delay(id, at, priority),
             Next::Nothing | Next::Now | Next::At(_) => {}
         }
-        Ended { key: self.slots.release(id), worked, is_added }
+        Ended { key: self.slots.release(id), worked, is_added_again }
     }
 
     pub(crate) fn count_abandoned(&mut self) {
@@ -342,8 +344,9 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns the passed key if an equal key is queued, delayed or processed, or if
-    /// the queue is shut down. The returned key must be dropped while the lock is not held.
+    /// Makes a key pending, unless the queue is shut down. Returns the passed `T` if the queue does
+    /// not keep it: the queue is shut down, or already has an equal `T`. The caller must drop the
+    /// returned `T` while the lock is not held.
     pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);
@@ -353,9 +356,9 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`. Returns the passed key if an equal key is queued, delayed or
-    /// processed, or if the queue is shut down. The returned key must be dropped while the lock is
-    /// not held.
+    /// Delays a key until `at`, unless the queue is shut down. Returns the passed `T` if the queue
+    /// does not keep it: the queue is shut down, or already has an equal `T`. The caller must drop
+    /// the returned `T` while the lock is not held.
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);

@@ -188,9 +188,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// Stops accepting keys, drops delayed keys, and waits until no key is queued and workers have
     /// ended all items. Workers must continue to take items until `get` returns `None`.
     ///
-    /// A key that was added before the shutdown while a worker had it is queued again when its item
-    /// ends, and the drain waits for the key. A [retried](Item::retry) item ends, and its key is
-    /// not queued for a retry.
+    /// Before the shutdown, a key can be added while a worker has its item. Such a key is queued
+    /// again when the item ends, and the drain waits for the key. After the shutdown, a
+    /// [retry](Item::retry) only ends the item, and does not add the key again.
     ///
     /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
     /// the wait.

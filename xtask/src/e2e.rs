@@ -27,7 +27,8 @@ const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 const SERVER_FLAGS: [&str; 2] =
     ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
-/// The client-go programs: the environment variable for the path, the Go package, and the name.
+/// One tuple for each client-go program. The first element is the environment variable that gives
+/// the tests the program's path. The others are the Go package and the program's file name.
 const CLIENT_GO: [(&str, &str, &str); 4] = [
     ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
     ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),

@@ -101,7 +101,7 @@ where
         let key = item.key().clone();
         // The log line includes `waits_for`, the reason for a longer wait: a key with pending writes
         // is parked after the retry delay.
-        let waits_for = self.readiness.writes(&key).waits_for();
+        let waits_for = self.readiness.writes(&key).wait_reason();
         let failures = item.num_requeues() + 1;
         // Recorded before the retry. After the retry, another worker can succeed with the key, and
         // must then find this record to remove it.

@@ -239,8 +239,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Returns why the key has to wait, for messages.
-    pub(crate) fn waits_for(&self) -> Option<&'static str> {
+    /// Returns the reason why the key has to wait, as a text for the log. Returns `None` if the key
+    /// does not have to wait.
+    pub(crate) fn wait_reason(&self) -> Option<&'static str> {
         self.tracker.unmet(&self.key).0.last().map(|pending| pending.condition.reason())
     }
 

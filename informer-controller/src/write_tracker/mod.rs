@@ -84,7 +84,8 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// The number of writes so far that a cache possibly lacked at their deadline.
+    /// The total number of timed-out writes. A write times out if `deadline` is over before the
+    /// caches are known to have the write.
     timed_out: AtomicU64,
 }
 
@@ -100,7 +101,8 @@ struct Keys<T> {
 /// can hold the last reference to a store, and the drop of its objects can run user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// While fewer keys than this have writes, a recorded write does not remove writes of other keys.
+/// The minimum of [`Keys::sweep_at`]: only if at least this number of keys has writes, a recorded
+/// write removes all writes whose deadline is over.
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
 /// The maximum of [`Shared::deadline`], after which a key no longer waits for a write: a year.
@@ -148,11 +150,13 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         self.shared.keys.lock().pending.len()
     }
 
-    /// Returns the number of writes so far that a cache possibly lacked at their
-    /// [deadline](Self::with_deadline). Only calls of [`KeyWrites::is_ready`] and
-    /// [`KeyWrites::ready`] count the writes of their key. If a newer write is recorded before such
-    /// a call, the older write is possibly never counted. A write whose request ends after the
-    /// deadline gets a new deadline, and can be counted again.
+    /// Returns the total number of timed-out writes. A write times out if its
+    /// [deadline](Self::with_deadline) is over before the caches are known to have the write.
+    ///
+    /// A timed-out write is counted when [`KeyWrites::is_ready`] or [`KeyWrites::ready`] is called
+    /// for its key. If a newer write is recorded before such a call, the older write is possibly
+    /// never counted. A write whose request ends after the deadline gets a new deadline, and can be
+    /// counted again.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)

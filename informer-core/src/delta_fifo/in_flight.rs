@@ -67,7 +67,7 @@ pub(super) struct Taken<K> {
 /// The work that is left after the consumer has processed a batch. It must be done while the queue
 /// is not locked.
 pub(super) struct Processed<K> {
-    /// Whether the whole initial list has now been processed.
+    /// Whether this batch was the last batch of the initial list.
     pub(super) completes_initial: bool,
     /// The completions that the caller must set. They belong to namespaces whose initial list has
     /// been processed, and to unwatched namespaces whose objects the consumer has removed.

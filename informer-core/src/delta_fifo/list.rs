@@ -1,5 +1,8 @@
 //! Lists in the queue: [`Listed`] is a complete list, indexed by key; [`State::list_part`] handles
 //! the parts of a list that is still arriving.
+//!
+//! If each namespace has its own source, the queue's initial list consists of the initial lists of
+//! these namespaces. The queue's initial list can end without the list of an optional namespace.
 
 use std::sync::Arc;
 
@@ -198,8 +201,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the initial list of the queue if the list of each namespace that is not optional has
-    /// arrived ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
+    /// Ends the initial list of the queue if the initial lists of all its namespaces have arrived.
+    /// Lists of optional namespaces can be missing
+    /// ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

@@ -1,4 +1,7 @@
 //! [`Population`]: the progress of the initial list.
+//!
+//! The consumer takes the queued keys in batches. The batch in flight is the batch that the
+//! consumer has taken from the queue and has not processed yet. At most one batch is in flight.
 
 /// Counts the keys of the initial list that the consumer has not processed yet.
 ///
@@ -80,8 +83,8 @@ impl Population {
         is_last
     }
 
-    /// Records that the consumer has requeued a key of a batch. Does nothing if `is_initial` is
-    /// `false`, because the key does not belong to the initial list.
+    /// Records that the consumer has requeued a key of the batch in flight. Does nothing if
+    /// `is_initial` is `false`, because the key does not belong to the initial list.
     ///
     /// Otherwise, subtracts one from `in_flight`. Adds one to `queued` only if `is_counted` is
     /// `false`. `true` means that `queued` already contains the key, because of a newer change.
@@ -106,8 +109,9 @@ impl Population {
         *announced = false;
     }
 
-    /// Records that the consumer has processed a batch with `keys` keys of the initial list that
-    /// were not requeued. Returns whether the whole initial list has now been processed.
+    /// Records that the consumer has processed the batch in flight. `keys` is the number of the
+    /// batch's keys of the initial list, without requeued keys. Returns whether the whole initial
+    /// list has now been processed.
     pub(super) fn processed(&mut self, keys: usize, completes_initial: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(completes_initial);

@@ -26,8 +26,9 @@ pub enum ListWatchError {
     /// After this error, list without a resource version.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The response ended early. Continue after the last received event.
-    #[error("the response ended early: {0}")]
+    /// The response is incomplete: it ended early, or no more data arrived. After an incomplete
+    /// watch, continue after the last received event. After an incomplete list, list again.
+    #[error("the response is incomplete: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response violates the protocol, for example because the body is not JSON. Probably the
     /// server is not a Kubernetes API server, or a proxy changes responses.

@@ -192,15 +192,15 @@ impl ProcessorListener {
         if self.synced.has_synced() {
             return None;
         }
-        let progress = self.processor.upgrade().map(|processor| processor.progress(self));
-        if progress.as_ref().is_none_or(|progress| progress.stopped) {
+        let obstacles = self.processor.upgrade().map(|processor| processor.sync_obstacles(self));
+        if obstacles.as_ref().is_none_or(|obstacles| obstacles.stopped) {
             return Some("the informer has stopped".to_owned());
         }
         let waits_for = if self.is_removed() {
             "the handler has been removed".to_owned()
-        } else if let Some(list) = progress.as_ref().and_then(|progress| progress.list.as_ref()) {
+        } else if let Some(list) = obstacles.as_ref().and_then(|obstacles| obstacles.list.as_ref()) {
             list.clone()
-        } else if progress.is_some_and(|progress| progress.unstarted) {
+        } else if obstacles.is_some_and(|obstacles| obstacles.unstarted) {
             "the informer is not running".to_owned()
         } else {
             match self.backlog().pending {

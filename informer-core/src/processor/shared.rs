@@ -54,12 +54,14 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The possible reasons why a listener is not synced: the processor has stopped, the initial list
-/// is not complete, or the handler's task has not been spawned.
-pub(super) struct Progress {
+/// The current obstacles to the sync of one listener. A field is `false` or `None` if its obstacle
+/// does not exist.
+pub(super) struct SyncObstacles {
+    /// Whether the processor has stopped.
     pub(super) stopped: bool,
     /// The reason why the initial list is not complete; `None` if it is complete.
     pub(super) list: Option<String>,
+    /// Whether the listener has a task that has not been spawned yet.
     pub(super) unstarted: bool,
 }
 
@@ -255,7 +257,7 @@ impl Shared {
         drop(unregistered);
     }
 
-    pub(super) fn progress(&self, listener: &ProcessorListener) -> Progress {
+    pub(super) fn sync_obstacles(&self, listener: &ProcessorListener) -> SyncObstacles {
         let (stopped, list_complete, unstarted) = {
             let registry = self.registry.lock();
             let unstarted = registry.unstarted.iter().any(|task| task.listener == listener.id());
@@ -265,7 +267,7 @@ impl Shared {
             let why = self.reason.get().map_or_else(String::new, |describe| format!(": {}", describe()));
             format!("the informer's initial list is not complete{why}")
         });
-        Progress { stopped, list, unstarted }
+        SyncObstacles { stopped, list, unstarted }
     }
 }
 

@@ -73,7 +73,8 @@ struct Staged<K> {
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
     /// For each batch, the number of handlers whose untaken batches begin with it.
     readers: BTreeMap<Sequence, usize>,
-    /// Whether [`SharedBacklog::tidy`] must run.
+    /// Whether a section can possibly be removed, or merged with its neighbor. If so,
+    /// [`SharedBacklog::tidy`] must be called.
     is_untidy: bool,
 }
 

@@ -43,7 +43,7 @@ pub enum Visibility {
     /// never receives this event if a field selector that only the server can evaluate excludes the
     /// object.
     TheWrite,
-    /// A delete event: the store has the object, but its written state is outside the informer's
+    /// A delete event, because the write moves an object of the store out of the informer's
     /// selector.
     LeavesSelector,
 }

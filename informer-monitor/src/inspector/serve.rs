@@ -194,7 +194,8 @@ impl Inspector {
     }
 }
 
-/// Refuses requests that are not GET or have no access, and sets the headers of every response.
+/// Refuses requests other than GET, and requests that may not read the inspector. Sets the same
+/// headers ([`HEADERS`], such as `Content-Security-Policy`) on every response.
 async fn guard(State(shown): State<Arc<Shown>>, request: Request, next: Next) -> Response {
     let mut response = match access(&shown, &request) {
         Ok(cookie) => {

@@ -97,8 +97,8 @@ impl ReflectorConfig {
     /// minutes. So the default timeout also ends a connection on which nothing changes. After two
     /// such connections in a row, the reflector waits at least 125 seconds for data. Once data has
     /// arrived, the configured timeout applies again. With the default, a watch without bookmarks
-    /// and changes is resumed every 125 seconds. In addition, a client of
-    /// [`connect`](crate::connect) detects dead connections within 30 seconds and without requests.
+    /// and changes is resumed every 125 seconds. A client of [`connect`](crate::connect) also sends
+    /// pings, which detect a dead connection within 30 seconds.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_WATCH_TIMEOUT);
         self

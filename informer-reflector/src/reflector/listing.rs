@@ -16,8 +16,9 @@ pub(super) struct Listing<K> {
     /// While the list has fewer objects than this,
     /// [`check_for_repetitions`](Self::check_for_repetitions) does nothing.
     check_at: usize,
-    /// The objects that a streaming list sent from its first modification or deletion on. The value
-    /// is `None` for a deleted object. They replace the objects with the same keys in `objects`.
+    /// The changes of a streaming list: its first modification or deletion, and all later objects.
+    /// The value is `None` for a deleted object. An entry replaces the objects with its key in
+    /// `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
@@ -88,8 +89,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Records that the stream has sent a modification or deletion. From now on, arriving objects
-    /// replace listed objects with the same key.
+    /// Records that the stream has sent a modification or deletion. An object that arrives after
+    /// this call replaces earlier objects with the same key.
     pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }

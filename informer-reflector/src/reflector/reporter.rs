@@ -92,8 +92,8 @@ impl Reporter {
         }
     }
 
-    /// Counts a relist, and keeps its cause and error for [`listed`](Self::listed). If the list is
-    /// retried, the cause and error of the first attempt are kept.
+    /// Counts a relist. `error` is the error with which the previous list or watch ended. Keeps
+    /// `cause` and `error` for [`listed`](Self::listed), unless the relist retries a failed list.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));
@@ -214,7 +214,7 @@ impl Reporter {
             key,
             %resource_version,
             error,
-            "object is quarantined: the store keeps the object's last valid version, if there is one"
+            "object is quarantined because of this error; the store keeps the object's last valid version, if there is one"
         );
     }
 

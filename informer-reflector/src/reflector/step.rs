@@ -40,10 +40,10 @@ pub(super) enum Step {
     Now(Request),
     /// List, because a [`RelistHandle`](super::RelistHandle) requested it.
     Requested,
-    /// Send the request immediately after an error, or after a backoff if
-    /// [`Pace`](super::pace::Pace) requires one.
+    /// The last request ended with an error. Send the next request immediately, unless too many
+    /// requests have followed each other without a wait ([`Pace`](super::pace::Pace)).
     AtOnce(Request, ListWatchError),
-    /// Send the request after a backoff.
+    /// The last request ended with an error. Send the next request after a backoff.
     Later(Request, ListWatchError),
 }
 

@@ -179,8 +179,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// Passes changes to the store until the watch ends, and returns how the watch ended.
     ///
     /// If the reflector ended earlier watches because they were silent, returns `None` after the
-    /// first data of this watch. This data can shorten the permitted time without data. So the
-    /// caller calculates this time again, and calls this method again.
+    /// first data of this watch. The watch is still open. The data can lower the limit that the
+    /// caller got from [`SilenceDetector`](super::silence::SilenceDetector). So the caller gets the
+    /// limit again, and calls this method again.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -212,8 +213,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.silence.received();
             self.reporter.set(Health::Live { last_event: self.silence.last_event });
             self.pause_in_bursts(count).await;
-            // After silent watches, the caller permits a longer time without data. Data has arrived
-            // now, so the caller calculates this time again.
+            // After silent watches, the limit of silence can be higher. Data has arrived now, so the
+            // caller gets the limit again.
             if std::mem::take(&mut self.silence.silent_connections) > 0 {
                 return None;
             }

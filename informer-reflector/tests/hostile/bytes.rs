@@ -16,7 +16,7 @@ fn list_with_invalid_json_is_reported_and_retried() {
         vec![
             case("random bytes", At::List, ok([0xff, 0x00, 0x13, 0x37, 0x80]), NOT_UNDERSTOOD, FAILED),
             case("an HTML page", At::List, ok("<html>SECRET</html>"), NOT_UNDERSTOOD, FAILED),
-            case("nothing", At::List, ok(""), "ended early", FAILED),
+            case("nothing", At::List, ok(""), "is incomplete", FAILED),
             case("NUL bytes", At::List, ok([0; 4096]), NOT_UNDERSTOOD, FAILED),
             case(
                 "invalid UTF-8 in a name",
@@ -29,7 +29,7 @@ fn list_with_invalid_json_is_reported_and_retried() {
                 "half a list",
                 At::List,
                 ok(r#"{"kind":"ConfigMapList","items":[{"metadata":"#),
-                "ended early",
+                "is incomplete",
                 FAILED,
             ),
             case("100,000 brackets", At::List, ok(nested), "live", "object is quarantined"),
@@ -57,7 +57,7 @@ fn watch_with_invalid_json_is_reported_and_retried() {
                 "half a line",
                 At::Watch,
                 [open(""), br#"{"type":"ADDED","#.to_vec()].concat(),
-                "ended early",
+                "is incomplete",
                 FAILED,
             ),
             case(

@@ -23,8 +23,9 @@ use crate::{Change, IndexError, IndexFailure};
 /// round. A busy writer can change objects faster than a round indexes them.
 const ROUNDS: usize = 3;
 
-/// A round that indexes at most this number of objects is the last one.
-const MAX_REMAINING_CHANGES: usize = 1_000;
+/// A round is small if it indexes at most this number of objects. No other round follows a small
+/// round.
+const MAX_SMALL_ROUND: usize = 1_000;
 
 pub(crate) fn install<K: 'static, V: IndexValue>(
     shared: &Arc<Shared>,
@@ -42,7 +43,7 @@ fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, Ind
     let mut build = Build::new(definition);
     for _ in 0..ROUNDS {
         let entries = shared.state.read().objects.entries().clone();
-        if build.catch_up(entries) <= MAX_REMAINING_CHANGES {
+        if build.catch_up(entries) <= MAX_SMALL_ROUND {
             break;
         }
     }

@@ -1,4 +1,5 @@
-//! [`Catalogue`]: the served resources, and the storage of custom resources.
+//! [`Catalogue`]: the set of served resources. It contains the stored objects of each custom
+//! resource.
 
 use std::sync::Arc;
 

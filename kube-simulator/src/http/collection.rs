@@ -68,7 +68,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
         rules: server.settings.watch_rules,
         default_timeout: server.api.draw_watch_timeout(),
         random: server.api.fork_random(),
-        stop: server.until_restart(),
+        stop: server.watch_stop(),
         gone: served.gone.clone(),
     };
     let compresses = server.settings.compressed_streams && !call.one_by_one;

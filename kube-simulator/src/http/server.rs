@@ -49,8 +49,8 @@ pub(crate) struct Server {
     pub(crate) credentials: Credentials,
     pub(crate) goaways: Goaways,
     pub(crate) tls: Option<Tls>,
-    /// Cancelled and replaced to end the watches.
-    until_restart: Mutex<CancellationToken>,
+    /// The cancellation of this token ends all open watches. Later watches get a new token.
+    watch_stop: Mutex<CancellationToken>,
     /// The answer to new requests during a shutdown.
     shutdown: Mutex<Option<ShutdownAnswer>>,
     /// Other API servers on the same storage, whose watch caches can lag.
@@ -67,7 +67,7 @@ impl Server {
             credentials: Credentials::default(),
             goaways: Goaways::new(settings.goaway_chance, settings.behavior.seed),
             tls,
-            until_restart: Mutex::new(api.stop.child_token()),
+            watch_stop: Mutex::new(api.stop.child_token()),
             shutdown: Mutex::default(),
             replicas: Mutex::default(),
             api,
@@ -77,8 +77,8 @@ impl Server {
 
     /// Returns the token that is cancelled when the server stops or restarts, or when its watch
     /// cache becomes unready.
-    pub(crate) fn until_restart(&self) -> CancellationToken {
-        self.until_restart.lock().clone()
+    pub(crate) fn watch_stop(&self) -> CancellationToken {
+        self.watch_stop.lock().clone()
     }
 
     /// Ends all watches, and accepts requests again after a shutdown.
@@ -116,7 +116,7 @@ impl Server {
     }
 
     pub(crate) fn end_watches(&self) {
-        let ended = std::mem::replace(&mut *self.until_restart.lock(), self.api.stop.child_token());
+        let ended = std::mem::replace(&mut *self.watch_stop.lock(), self.api.stop.child_token());
         ended.cancel();
     }
 

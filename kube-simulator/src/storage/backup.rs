@@ -20,7 +20,7 @@ pub struct Backup {
 struct TableCopy {
     /// The resource, with the API version of the stored objects.
     kind: ResourceKind,
-    /// By storage key.
+    /// The objects by storage key.
     objects: BTreeMap<String, Arc<Object>>,
 }
 

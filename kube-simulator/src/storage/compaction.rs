@@ -48,7 +48,8 @@ impl Compaction {
         self.compacted
     }
 
-    /// Sets `noted` and `compacted` to 0, after a restore has changed the revision counter.
+    /// Sets the revisions of earlier compactions to 0, after a restore has changed the revision
+    /// counter.
     pub(super) fn reset(&mut self) {
         self.noted = 0;
         self.compacted = 0;

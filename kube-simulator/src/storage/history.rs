@@ -216,22 +216,23 @@ impl History {
         }
     }
 
-    /// Returns whether the buffer of a watch would be full on a real server. `unsent` is the number
-    /// of buffered events that the watch has already read from this history, but not sent. Unread
-    /// events up to the resource version `up_to` are also in the buffer if `is_buffered` returns
-    /// true for them.
+    /// Returns whether at least [`SlowWatchLimit::capacity`] events wait for the client of a watch.
+    /// They would fill the watch's buffer on a real server. The waiting events are:
+    ///
+    /// - `unsent` events that the watch has already read from this history;
+    /// - the unread events up to the resource version `up_to` for which `is_waiting` returns true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
         up_to: u64,
         unsent: usize,
-        is_buffered: impl Fn(&Event) -> bool,
+        is_waiting: impl Fn(&Event) -> bool,
     ) -> bool {
         let waiting = reader.cursor.max(reader.joined).saturating_sub(self.first);
         let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
         let known = self.events.range(waiting..).take_while(|event| event.resource_version() <= up_to);
         let capacity = usize::try_from(reader.slow_watch_limit.capacity).unwrap_or(usize::MAX);
-        known.filter(|event| is_buffered(event)).take(capacity).count().saturating_add(unsent) >= capacity
+        known.filter(|event| is_waiting(event)).take(capacity).count().saturating_add(unsent) >= capacity
     }
 
     pub(crate) fn newest_first_after(&self, resource_version: u64) -> impl Iterator<Item = &Arc<Event>> {

@@ -38,8 +38,8 @@ struct Stored {
 /// The lag of an API server's watch cache behind the storage, in revisions.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
-    /// The number of revisions by which the cache should be behind the storage. While `floor` is
-    /// newer than the resulting revision, the cache is at `floor`.
+    /// The number of revisions by which the cache should be behind the storage. The cache does not
+    /// go back, so its lag grows to this number only with new writes.
     behind: u64,
     /// The revision of the cache at the last call of [`Revision::set_lag`]. The cache does not go
     /// back to an older revision, unless the storage does.
@@ -78,7 +78,8 @@ impl Revision {
         self.lag.is_some()
     }
 
-    /// Returns the newest revision that this API server has received.
+    /// Returns the newest revision that this API server knows. For a replica that lags, it is older
+    /// than the newest revision in the storage.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
         self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))

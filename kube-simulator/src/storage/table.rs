@@ -31,7 +31,7 @@ pub(crate) struct Table {
 
 /// The state that a table's lock protects. Objects and history change together.
 pub(crate) struct State {
-    /// By storage key, in the bytewise order of lists.
+    /// The objects by storage key: `namespace/name`, or the name of a cluster-scoped object.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
     /// The keys of the dependants of each owner, by the owner's UID.
@@ -186,8 +186,9 @@ impl Table {
     /// Returns all unread events of a watch up to the revision `known`. Also returns this revision
     /// as a number. Fails if the watch is too slow, or if the history was reset.
     ///
-    /// `is_selected` returns whether the client receives an event. The other events are also in the
-    /// result, but a timed [`SlowWatchLimit`] does not count them.
+    /// `is_selected` returns whether the client receives an event. The result also contains the
+    /// other events. But if [`SlowWatchLimit::is_timed`] is true, only selected events can make the
+    /// watch too slow.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -199,18 +200,19 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_selected)?, up_to))
     }
 
-    /// Returns whether a real server's buffer for the watch would be full: whether the buffer would
-    /// contain at least [`SlowWatchLimit::capacity`] events. `unsent` is the number of buffered
-    /// events that the watch has already read, but not sent. The buffer also contains the unread
-    /// events up to `known` for which `is_buffered` returns true.
+    /// Returns whether at least [`SlowWatchLimit::capacity`] events wait for the client of a watch.
+    /// They would fill the watch's buffer on a real server. The waiting events are:
+    ///
+    /// - `unsent` events that the watch has already read from the history;
+    /// - the unread events up to the revision `known` for which `is_waiting` returns true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
         known: &Revision,
         unsent: usize,
-        is_buffered: impl Fn(&Event) -> bool,
+        is_waiting: impl Fn(&Event) -> bool,
     ) -> bool {
-        self.state.read().history.is_full(reader, known.current(), unsent, is_buffered)
+        self.state.read().history.is_full(reader, known.current(), unsent, is_waiting)
     }
 }
 

@@ -1,4 +1,7 @@
 //! Reads and formats `xtask/groups.json`: the properties of Kubernetes' kinds.
+//!
+//! Accessors are the generated methods that lead to an informer, such as `core`, `v1` and `pods` in
+//! `factory.core().v1().pods()`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -62,7 +65,7 @@ pub(crate) struct Kind {
     /// The short names of the resource in kubectl, such as `po` for pods.
     #[serde(default)]
     pub(crate) short: Vec<String>,
-    /// A description for the documentation of the accessor.
+    /// A description of the kind, for the documentation of the kind's accessor.
     pub(crate) what: String,
     /// The version features of k8s-openapi that have the kind; empty if all have it.
     #[serde(default)]
@@ -79,7 +82,8 @@ pub(crate) struct Kind {
     /// The fields that field selectors can use, besides name and namespace.
     #[serde(default)]
     pub(crate) fields: Vec<String>,
-    /// The columns of the kind's table in `kubectl get`; empty if these are only the name and the creation time.
+    /// The columns of the kind's table in `kubectl get`; empty if these are only the name and the
+    /// creation time.
     #[serde(default)]
     pub(crate) columns: Vec<String>,
 }

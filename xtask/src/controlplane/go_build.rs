@@ -88,7 +88,7 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
 }
 
 /// Returns a new build folder. Only complete programs are moved out of it, so that an interrupted
-/// build leaves no partial programs. The caller must hold the lock.
+/// build leaves no partial programs. Only one process at a time may use `folder`.
 fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
     let name = "unfinished";
     match std::fs::remove_dir_all(folder.join(name)) {

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         }
     }
     if !args.check {
-        check_version(&root, &packages)?;
+        check_publishable(&root, &packages)?;
         publish(&packages, &[], signals)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -75,8 +75,9 @@ fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<
     Ok(())
 }
 
-/// Fails without a repository URL, or without a section in CHANGELOG.md for each version.
-fn check_version(root: &Path, packages: &Packages) -> anyhow::Result<()> {
+/// Fails if Cargo.toml has no repository URL, or if CHANGELOG.md has no section for a package's
+/// current version.
+fn check_publishable(root: &Path, packages: &Packages) -> anyhow::Result<()> {
     if packages.repository.is_empty() {
         bail!("set `repository` in `[workspace.package]` of Cargo.toml to the URL of the public repository");
     }
@@ -139,8 +140,8 @@ mod tests {
             in_order: vec![Package::of_version(version)],
         };
         let url = "https://example.com/informers";
-        assert!(check_version(folder.path(), &packages("", "0.1.0")).is_err());
-        assert!(check_version(folder.path(), &packages(url, "0.2.0")).is_err());
-        assert!(check_version(folder.path(), &packages(url, "0.1.0")).is_ok());
+        assert!(check_publishable(folder.path(), &packages("", "0.1.0")).is_err());
+        assert!(check_publishable(folder.path(), &packages(url, "0.2.0")).is_err());
+        assert!(check_publishable(folder.path(), &packages(url, "0.1.0")).is_ok());
     }
 }

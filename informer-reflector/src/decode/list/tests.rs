@@ -135,7 +135,7 @@ fn body_that_ends_early_is_interrupted() {
     for end in 0..body.len() {
         let outcome = whole(&body[..end]);
         let error = outcome.end.expect_err("an early end");
-        assert!(error.starts_with("the response ended early: "), "{error} at {end}");
+        assert!(error.starts_with("the response is incomplete: "), "{error} at {end}");
     }
 }
 

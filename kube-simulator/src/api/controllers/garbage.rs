@@ -24,8 +24,8 @@ use crate::storage::Object;
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
 impl Collecting {
-    /// Begins a pass and returns `true`. If a pass for this owner is in progress, requests another
-    /// pass and returns `false`.
+    /// Begins a pass over the dependants of `owner` and returns `true`. If such a pass is in
+    /// progress, requests another pass and returns `false`.
     fn begin(&self, owner: &str) -> bool {
         match self.0.lock().entry(owner.into()) {
             Entry::Vacant(entry) => {
@@ -39,7 +39,8 @@ impl Collecting {
         }
     }
 
-    /// Ends a pass. Returns `false` if another pass was requested and must follow.
+    /// Ends a pass over the dependants of `owner`. Returns `false` if another pass was requested.
+    /// The caller then makes the other pass, and calls this method again.
     fn end(&self, owner: &str) -> bool {
         let mut owners = self.0.lock();
         let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);

@@ -57,8 +57,8 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// Returns the schema name of a protobuf message. The names of custom resource definitions and API
-/// services differ from those of a real server, which do not begin with `io.k8s.api`.
+/// Returns the schema name of a protobuf message. The name is the same on a real server, except for
+/// the messages of custom resource definitions and API services.
 fn component(message: &str) -> String {
     match message.strip_prefix("meta.") {
         Some(meta) => format!("io.k8s.apimachinery.pkg.apis.meta.{meta}"),

@@ -88,8 +88,8 @@ fn describe(version: &GroupVersion) -> Value {
     })
 }
 
-/// Returns the name of a kind's schema, as in a real server's documents, such as
-/// `com.example.v1.Cache`.
+/// Returns the name of a kind's schema, such as `com.example.v1.Cache`. Real servers use the same
+/// names, except for a few built-in kinds.
 fn component(kind: &ResourceKind) -> String {
     if kind.is_built_in() {
         let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
