@@ -62,7 +62,7 @@ impl Server {
 
     /// Deletes the namespace that [`start`](Self::start) created for this program. Also stops the
     /// simulator, if the server is simulated. Drop all other clients of the server before this
-    /// call: the simulator stops only when their connections are closed.
+    /// call: the simulator waits up to two seconds for their connections to close.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
         let namespaces = Api::<Namespace>::all(self.client);
         namespaces.delete(&self.namespace, &DeleteParams::background()).await?;

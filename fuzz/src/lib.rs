@@ -76,7 +76,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server, and creates the pods.
+    /// Starts the server, and creates the [`PODS`] in the namespace `shop`.
     #[expect(clippy::missing_panics_doc, reason = "fuzzing needs the server")]
     #[must_use]
     pub fn start() -> Self {
@@ -98,8 +98,8 @@ impl Server {
         Self { runtime, client, _simulator: simulator }
     }
 
-    /// Lists at most two pods, with this parameter in the query of the URL. Returns the status code
-    /// of the response, and the names of the listed pods.
+    /// Lists at most two of the [`PODS`], with the query parameter `parameter=value` in the URL.
+    /// Returns the status code of the response, and the names of the listed pods.
     #[expect(clippy::missing_panics_doc, reason = "a panic is a finding")]
     pub fn list(&self, parameter: &str, value: &[u8]) -> (u16, Vec<String>) {
         let value: String = value.iter().map(|byte| format!("%{byte:02X}")).collect();

@@ -144,7 +144,8 @@ fn on_trait(group: &Group, body: Option<&TokenStream>) -> TokenStream {
     }
 }
 
-/// Returns a call of a group's first accessor, as an example for the documentation.
+/// Returns the call that leads to the informer of a group's first kind, as an example for the
+/// documentation. For example, `factory.stable().v1().cron_tabs()`.
 fn example(group: &Group) -> String {
     let version = group.versions.first();
     let call = version.map_or_else(String::new, |version| {

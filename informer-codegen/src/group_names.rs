@@ -31,8 +31,8 @@ pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeM
         }
     }
     bail!(
-        "cannot give the groups {groups:?} different method names that the factory does not use yet; \
-         generate fewer groups at a time"
+        "cannot name the accessor methods of the groups {groups:?}: two groups would get the same name, \
+         or a group would get the name of one of the factory's own methods; generate fewer groups at a time"
     )
 }
 

@@ -40,9 +40,9 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns the object after the change, or its last known state if it was deleted, or released
-    /// because its namespace is no longer watched; `None` for [`Sync`](Self::Sync), and for a
-    /// deletion whose last state is unknown.
+    /// Returns the object after the change. For [`Deleted`](Self::Deleted) and
+    /// [`Released`](Self::Released), returns the last known state of the object. Returns `None` for
+    /// [`Sync`](Self::Sync), and for a deleted object without a known state.
     #[must_use]
     pub fn object(&self) -> Option<&Cached<K>> {
         match self {
@@ -125,7 +125,8 @@ impl<K> Deleted<K> {
         Self { inner: parts, _type: PhantomData }
     }
 
-    /// Changes the type of the last known and the previous object, to or from [`AnyObject`].
+    /// Changes the type of [`last_known`](Self::last_known) and [`previous`](Self::previous), to or
+    /// from [`AnyObject`].
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T: 'static>(self) -> Deleted<T>
@@ -148,8 +149,8 @@ impl<K> Deleted<K> {
         self.inner.last_known.iter().chain(&self.inner.previous).any(test)
     }
 
-    /// Changes only the static type of the last known and the previous object, without a check; see
-    /// [`Cached::cast_ref`].
+    /// Changes only the static type of [`last_known`](Self::last_known) and
+    /// [`previous`](Self::previous), without a check; see [`Cached::cast_ref`].
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Deleted<T> {

@@ -1,9 +1,8 @@
 //! [`Event`]: a change of the store, and [`EventBatch`]: the changes of one transaction.
 //!
 //! The events of a store have closed handles to encoded objects. A closed handle cannot be
-//! dereferenced. Handlers receive a copy of the event, which some of them share. The copy has open
-//! handles: an open handle decodes the object at the first dereference, and then keeps the decoded
-//! object.
+//! dereferenced. Handlers receive copies of the events with open handles. An open handle decodes
+//! the object at the first dereference, and then keeps the decoded object.
 
 use crate::{AnyObject, Cached, Deleted, ObjectKey};
 

@@ -48,7 +48,8 @@ pub(crate) struct View {
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
-    /// The default name, such as `cron_tabs` in `factory.stable().v1().cron_tabs()`.
+    /// The name of the accessor if the attribute `accessor` gives no other name. Example:
+    /// `cron_tabs` in `factory.stable().v1().cron_tabs()`.
     pub(crate) accessor: String,
     /// The span of the name that `accessor` is derived from, for errors about `accessor`.
     pub(crate) type_span: Span,

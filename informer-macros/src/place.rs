@@ -24,13 +24,14 @@ pub(crate) struct Place {
 pub(crate) enum GroupAccessor {
     /// A new method of the factory, such as `stable`.
     New(Ident),
-    /// A method that the factory already has, because the group is built in. The identifier is the
-    /// type with the accessors of the version, such as `CoreV1`.
+    /// A method that the factory already has, because the group is built in. The identifier names
+    /// the type that has the accessors of the version, such as `CoreV1`.
     BuiltIn(Ident),
 }
 
 impl Place {
-    /// Fails if a name is invalid or already used.
+    /// Fails if a name is not a valid method name, or if a new method would have the same name as
+    /// an existing method of `informer-factory`. Also fails if a built-in group lacks the version.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {

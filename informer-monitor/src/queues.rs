@@ -63,11 +63,13 @@ struct Followed {
     gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
 }
 
-/// The depth and the unfinished work of the followed queues with the same name.
+/// The depth and the unfinished work of one followed queue, or of all followed queues with the same
+/// name.
 #[derive(Default)]
 struct Gauges {
     depth: u64,
-    /// `None` if the queues record no times, because they were built without metrics.
+    /// The unfinished work of these queues together. `None` if all of them were built without
+    /// metrics, because such queues record no times.
     unfinished: Option<UnfinishedWork>,
 }
 

@@ -84,7 +84,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
 fn report(failures: Vec<IndexFailure>) {
     // I10: each failure is logged.
     for IndexFailure { index, key, resource_version, error } in failures {
-        tracing::warn!(%index, %key, %resource_version, %error, "index function failed; the index lacks the object");
+        tracing::warn!(%index, %key, %resource_version, %error, "indexing of the object failed; the index lacks it");
     }
 }
 

@@ -75,9 +75,10 @@ impl Clone for NamedIndex {
     }
 }
 
-/// The data with which the writer updates the indexes.
+/// The writer's data about the indexes: their definitions, the index values of each object, and the
+/// failures of the index functions.
 pub(crate) struct WriterNotes {
-    /// The writer's data about each index in [`State::indexes`], in the same order.
+    /// One entry for each index in [`State::indexes`], in the same order.
     pub(crate) indexes: Vec<IndexNotes>,
     /// The indexes under construction.
     pub(crate) joining: Vec<Joining>,

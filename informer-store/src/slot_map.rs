@@ -26,8 +26,8 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds entries faster than [`SlotMap::find`] if callers request them slot by slot, without gaps, as
-/// is usual for a list.
+/// Finds entries like [`SlotMap::find`], but first looks in the slot after the last found entry. So
+/// it is faster if the caller requests the entries in the order of their slots.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,

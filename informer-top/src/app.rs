@@ -11,7 +11,8 @@ use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
 use crate::table::{Column, Order, Row};
 
-/// The requests that the task `terminal::read` sends to the inspector.
+/// The documents of the inspector that are needed now. The task `terminal::read` requests them
+/// again and again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The identifier of the informer whose details are requested.
@@ -34,7 +35,9 @@ pub(crate) struct App {
     pub(crate) rows: Vec<Row>,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) memory: Option<u64>,
-    /// The identifier of an informer, with its details or the reason why they could not be read.
+    /// The result of the last completed request for details, with the informer's identifier. The
+    /// informer is possibly no longer selected. A failed request does not replace existing details
+    /// of the same informer.
     details: Option<(String, Result<Details, Text>)>,
     /// The reason why the last request for the overview failed.
     pub(crate) lost: Option<Text>,

@@ -5,10 +5,10 @@
 //! fair queue, the keys of a lane are divided into groups, for example by namespace, and the groups
 //! take turns.
 //!
-//! The next key comes from the highest lane that has keys. A lane that was passed over
-//! [`MAX_PASSED`] times in a row precedes all other lanes. Two of the three lanes can reach this
-//! limit together. So each lane that stays non-empty gets at least one of every `MAX_PASSED + 2`
-//! items.
+//! The next key comes from the highest lane that has keys. Exception: a lane that was passed over
+//! [`MAX_PASSED`] times in a row goes first. If two lanes have reached this limit, the second one
+//! waits for one more key. So each lane that stays non-empty gets at least one of every
+//! `MAX_PASSED + 2` keys.
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,8 @@
 //! client-go: `Typed` of `util/workqueue/queue.go`, and `delayingType` of `delaying_queue.go`. The
 //! sets `dirty` and `processing` of client-go correspond to the [`Place`] of a key.
 //!
+//! A worker takes a key as an item, and processes the key until the item ends.
+//!
 //! A key can be delayed while it is queued or processed by a worker. When the delay is over, the
 //! key is added, even if a worker has processed it during the delay. A key is pending if it is
 //! queued, or if it was added while a worker processes it.
@@ -249,8 +251,9 @@ impl<T> State<T> {
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns the result of `shut_down_with_drain`; `None` if a call must still wait. The result
-    /// is `true` if no items remain. The result is `false` if items remain in [`Mode::Down`].
+    /// Returns the result of `shut_down_with_drain`, or `None` if a call must still wait. The
+    /// result is `true` if no key is queued and no worker has an item. While keys or items remain,
+    /// `shut_down` ends the wait with the result `false`.
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
@@ -280,9 +283,9 @@ impl<T> State<T> {
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns the result of `shut_down_with_drain`, which is `true` if no items remain. If the
-    /// call must still wait, registers its waker and returns `None`. `was_woken` is `true` if a
-    /// shutdown without a drain has ended the wait. In this case, the call never waits.
+    /// Returns the result of `shut_down_with_drain`. If the call must still wait, registers `waker`
+    /// and returns `None`. If the queue has already woken the call, `was_woken` is `true`, and the
+    /// call does not wait again.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,

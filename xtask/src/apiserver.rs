@@ -1,4 +1,5 @@
-//! `cargo xtask apiserver`: runs a control plane until a command ends or the user stops it.
+//! `cargo xtask apiserver`: runs a control plane until the user stops it or, with `-- CMD`, until
+//! the program CMD ends.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -11,7 +12,7 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// Interval between checks that the servers still run.
+/// Interval between checks that the servers still run, if no command runs against them.
 const CHECK: Duration = Duration::from_millis(500);
 
 /// Arguments of `cargo xtask apiserver`.

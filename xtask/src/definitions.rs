@@ -38,7 +38,7 @@ type Module = (&'static str, &'static str);
 /// `xtask/controlplane`.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
-/// The code for these definitions is only generated and compiled.
+/// The other modules. The code for their definitions is generated and compiled, but not run.
 const OTHERS: [Module; 6] = [
     ("github.com/cert-manager/cert-manager@v1.16.2", "deploy/crds"),
     ("github.com/crossplane/crossplane@v1.18.2", "cluster/crds"),
@@ -91,16 +91,17 @@ fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signa
     all.cargo("check", &[], signals)
 }
 
-/// A cargo package with generated code, below `target/definitions`.
+/// A cargo package below `target/definitions`, with generated code and one fixed source file.
 struct Package {
     folder: PathBuf,
-    /// The path of the handwritten file below `src`.
+    /// The name of the fixed source file in `src`: `main.rs` or `lib.rs`.
     file: &'static str,
+    /// The content of the fixed source file.
     text: &'static str,
 }
 
 impl Package {
-    /// Writes all files of the package except the generated groups.
+    /// Writes all files of the package except the generated code.
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)

@@ -54,8 +54,8 @@ fn folder() -> PathBuf {
     workspace::root().join("target").join("fuzz")
 }
 
-/// Returns the folder of the programs. A separate target folder is used, because [`FLAGS`] apply to
-/// all dependencies, too.
+/// Builds one program for each fuzz target. Returns the folder that contains these programs. The
+/// build has its own target folder, because [`FLAGS`] apply to all dependencies, too.
 fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
     let host = host()?;
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();

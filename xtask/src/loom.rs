@@ -9,15 +9,16 @@ use crate::{process, workspace};
 /// The crates with a test target `loom`.
 const CRATES: [&str; 3] = ["informer-core", "informer-store", "informer-workqueue"];
 
-/// Optimizes the code that runs often: the crates of the workspace, and loom. The other dependencies
-/// would only take longer to build.
+/// Optimizes the code that runs often: the crates of the workspace, and loom. Optimizing other
+/// dependencies would only lengthen the build.
 const PROFILE: [&str; 3] = [
     "profile.dev.opt-level=1",
     "profile.dev.package.\"*\".opt-level=0",
     "profile.dev.package.loom.opt-level=1",
 ];
 
-/// The flag `--cfg informer_loom` affects every crate, so cargo has a separate target folder.
+/// Runs the test targets with the flag `--cfg informer_loom`. The flag affects every crate, so this
+/// build has its own target folder.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = workspace::cargo();

@@ -41,7 +41,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a real etcd and kube-apiserver on loopback, until Ctrl-C or until a command ends
+    /// Run a real etcd and kube-apiserver on loopback until Ctrl-C or, with `-- CMD`, until the
+    /// program CMD ends
     Apiserver(apiserver::Args),
     /// Run the end-to-end tests against a real kube-apiserver
     E2e(e2e::Args),

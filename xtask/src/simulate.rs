@@ -22,7 +22,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) const CI: Self = Self::of(2_000, 0);
+    /// The arguments for `cargo xtask ci`: the seeds up to 2,000, without the first 200, which
+    /// `cargo test` runs.
+    pub(crate) const CI: Self = Self::of(1_800, 200);
 
     /// The arguments for `cargo xtask ci --long`: the 10,000 seeds after those of [`Self::CI`].
     pub(crate) const LONG: Self = Self::of(10_000, 2_000);

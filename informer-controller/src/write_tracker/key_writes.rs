@@ -15,8 +15,8 @@ use super::{WriteInFlight, WriteTracker};
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// The writes that a controller makes while it reconciles one key. A [`WriteTracker`] returns it. A
-/// clone is another handle to the same writes.
+/// A handle to the writes that a [`WriteTracker`] records for one key. [`WriteTracker::of`] returns
+/// the handle. A clone is another handle to the same writes.
 ///
 /// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which
 /// also report the outcome. If these methods do not fit, call [`begin`](Self::begin) before the

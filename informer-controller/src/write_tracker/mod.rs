@@ -92,8 +92,8 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// When this many keys have writes, the next recorded write removes every write whose deadline
-    /// is over.
+    /// While fewer keys than this have writes, the tracker does not search the writes of all keys
+    /// for expired ones. A write is expired when its deadline is over.
     sweep_at: usize,
 }
 
@@ -101,8 +101,8 @@ struct Keys<T> {
 /// can hold the last reference to a store, and the drop of its objects can run user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The minimum of [`Keys::sweep_at`]: only if at least this number of keys has writes, a recorded
-/// write removes all writes whose deadline is over.
+/// The minimum of [`Keys::sweep_at`]. While fewer keys than this have writes, the tracker does not
+/// search the writes of all keys for expired ones. A write is expired when its deadline is over.
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
 /// The maximum of [`Shared::deadline`], after which a key no longer waits for a write: a year.

@@ -61,14 +61,14 @@ pub(super) enum Condition {
         watermarks: Watermarks,
         version: ResourceVersion,
     },
-    /// The cache lacks the object, or has reached `version`. At this version, the object was
-    /// outside the informer's selector, or the server lacked the object.
+    /// Met when the cache lacks the object or has reached `version`. At this version, the object
+    /// was outside the informer's selector, or the server lacked the object.
     Leaving {
         watermarks: Watermarks,
         version: ResourceVersion,
         is_absent: StoreCheck,
     },
-    /// For a request to delete an object. One of these is true:
+    /// For a request to delete an object. Met when one of these is true:
     /// - The cache has reached `version`, which the object had before the request, and
     ///   `shows_deletion` returns `true`: the cache lacks the object, or has it with a deletion
     ///   timestamp.
@@ -80,10 +80,10 @@ pub(super) enum Condition {
         shows_deletion: StoreCheck,
         is_over: CancellationToken,
     },
-    /// The request has no reported outcome. A report to the [`WriteInFlight`](super::WriteInFlight)
-    /// cancels the token, and the condition is then met.
+    /// Met when the outcome of the request has been reported to the
+    /// [`WriteInFlight`](super::WriteInFlight). The report cancels this token.
     InFlight(CancellationToken),
-    /// The request has failed, and the server has possibly applied it. Never met:
+    /// Never met. The request has failed, and the server has possibly applied it. So
     /// [`KeyWrites::ready`](super::KeyWrites::ready) reads the object, and replaces this condition.
     Outcome(Settlement),
 }

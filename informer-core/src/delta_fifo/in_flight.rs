@@ -13,11 +13,10 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// The number of items of the batch that belong to the initial list, without those that the
-    /// consumer has requeued since it took the batch.
+    /// How many items of the batch belong to the initial list. Requeued items do not count: the
+    /// consumer has put them back into the queue.
     pub(super) initial: usize,
-    /// Maps each key to the position of its item. Built on first use; for a large batch, while the
-    /// queue is not locked.
+    /// Maps each key to the position of its item. Empty until an operation needs it.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 
@@ -58,16 +57,17 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The queue's count of all deltas so far, when the batch was taken; one less if the batch left
-    /// changes in the queue. `Batch::wait_for_more` waits while the queue's count equals this
-    /// number.
+    /// `Batch::wait_for_more` waits while the queue's total of arrived deltas equals this number.
+    /// If the batch emptied the queue, the number is the total at the moment when the batch was
+    /// taken. Otherwise the number is one less, so that `wait_for_more` does not wait.
     pub(super) arrivals: u64,
 }
 
-/// The work that is left after the consumer has processed a batch. It must be done while the queue
-/// is not locked.
+/// The result of [`State::processed`](super::state::State::processed): whether the initial list has
+/// been processed, the [`Completion`]s to set, and the processed batch. The caller must not drop
+/// the batch while the queue is locked, because destructors of objects are user code.
 pub(super) struct Processed<K> {
-    /// Whether this batch was the last batch of the initial list.
+    /// Whether the consumer has processed the whole initial list with this batch.
     pub(super) completes_initial: bool,
     /// The completions that the caller must set. They belong to namespaces whose initial list has
     /// been processed, and to unwatched namespaces whose objects the consumer has removed.

@@ -1,4 +1,5 @@
-//! Merges the pending changes of one key: of two consecutive removals of the object, one is kept.
+//! Adds a change to the pending changes of one key. If two consecutive changes both remove the
+//! object, only one of the two is kept. All other changes are kept.
 
 use smallvec::smallvec;
 

@@ -2,6 +2,8 @@
 //!
 //! The consumer takes the queued keys in batches. The batch in flight is the batch that the
 //! consumer has taken from the queue and has not processed yet. At most one batch is in flight.
+//! When the consumer fails to process a key of the batch, the consumer requeues the key: the
+//! consumer puts the key back into the queue.
 
 /// Counts the keys of the initial list that the consumer has not processed yet.
 ///
@@ -17,10 +19,10 @@ pub(super) enum Population {
     Arriving {
         /// Whether the whole initial list has been queued.
         arrived: bool,
-        /// The number of keys of the initial list that are in the queue now.
+        /// How many of the queued keys belong to the initial list.
         queued: usize,
-        /// The number of keys of the initial list in the batch in flight, plus one if this batch
-        /// announces the end of the list.
+        /// How many keys of the batch in flight belong to the initial list, without requeued keys;
+        /// plus one if this batch announces the end of the list.
         in_flight: usize,
         /// Whether the consumer has taken the batch that announces the end of the list.
         announced: bool,
@@ -70,8 +72,8 @@ impl Population {
         *arrived |= is_all;
     }
 
-    /// Records that the consumer has taken a batch with this number of keys of the initial list.
-    /// Returns whether this batch
+    /// Records that the consumer has taken a batch. `keys` says how many keys of the batch belong
+    /// to the initial list. Returns whether this batch
     /// [completes the initial list](super::Batch::completes_initial_list).
     pub(super) fn taken(&mut self, keys: usize) -> bool {
         let Self::Arriving { arrived, queued, in_flight, announced } = self else { return false };
@@ -109,9 +111,9 @@ impl Population {
         *announced = false;
     }
 
-    /// Records that the consumer has processed the batch in flight. `keys` is the number of the
-    /// batch's keys of the initial list, without requeued keys. Returns whether the whole initial
-    /// list has now been processed.
+    /// Records that the consumer has processed the batch in flight. `keys` says how many of the
+    /// processed keys belong to the initial list. Requeued keys are not processed and do not count.
+    /// Returns whether the whole initial list has now been processed.
     pub(super) fn processed(&mut self, keys: usize, completes_initial: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(completes_initial);

@@ -1,9 +1,10 @@
 //! The content of the queue: pending deltas per key, in the order in which keys were first queued.
 //! This code takes no lock and never waits. To requeue an item is to put the item of a batch back
-//! into the queue, with its deltas.
+//! into the queue, with its deltas. The watermark is the resource version that the consumer's store
+//! has after the consumer has processed all queued changes.
 //!
-//! It upholds invariant I2: a key is in `index` if and only if it has an entry in `items`, and an
-//! entry has at least one delta.
+//! The code upholds invariant I2: a key is in `index` if and only if it has an entry in `items`,
+//! and an entry has at least one delta.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -42,11 +43,11 @@ pub(super) struct State<K> {
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
-    /// The resource version that the consumer's store has after the consumer has processed all
-    /// queued changes. `None` if no version has arrived, or if a batch has reported the version.
+    /// The watermark. `None` if no resource version has arrived, or if the consumer has already
+    /// taken the watermark with a batch.
     watermark: Option<ResourceVersion>,
-    /// The last value of `watermark` that was not `None`. After a requeue, a later batch must
-    /// report this version again.
+    /// A copy of the watermark, which stays here when the consumer takes the watermark with a
+    /// batch. If an item of that batch is requeued, a later batch reports this version again.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The progress of each namespace that has its own source. Empty if all objects come from one
@@ -238,9 +239,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies the newest change of at most [`SLICE`] items, from item number `ticket` on, to
-    /// `queued`. Sets `ticket` to the number of the next item. Adds the batch in flight to
-    /// `in_flight`, if missing. Returns whether all queued items have been read.
+    /// Reads at most [`SLICE`] queued items, from item number `ticket` on. Copies the newest change
+    /// of each of these items to `queued`. Sets `ticket` to the number of the next item. Adds the
+    /// batch in flight to `in_flight`, if missing. Returns whether all queued items have been read.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,

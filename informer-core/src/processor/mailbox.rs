@@ -33,7 +33,7 @@ struct State<K> {
     closed: bool,
 }
 
-/// The backlog of a handler: the events that the handler has not processed.
+/// Counts of the events that a handler has not processed.
 #[derive(Clone, Copy)]
 pub(super) struct Backlog {
     /// The number of waiting events, including the event of the current call.

@@ -20,8 +20,11 @@ pub(super) struct ResyncClock {
 /// The interval at which the informer checks which resyncs are due.
 #[derive(Clone, Copy)]
 pub(super) enum CheckPeriod {
-    /// Not fixed yet: a handler that is added can shorten the interval.
+    /// The informer has not started, so it does not check yet which resyncs are due. The start sets
+    /// the interval.
     Open,
+    /// The informer has started, and checks at this interval which resyncs are due. With `None`,
+    /// the informer never checks, and no handler receives resyncs.
     Fixed(Option<Duration>),
 }
 

@@ -45,9 +45,9 @@ pub(super) struct SharedPart {
     from: Sequence,
     /// One more than the sequence number of the last batch that was published for the handler.
     to: Sequence,
-    /// One more than the sequence number of the last batch whose resyncs were due for this handler.
-    /// Rises with each new batch whose resyncs are due for this handler. The handler skips the
-    /// resyncs of a section that begins at this number or later.
+    /// The handler takes resyncs only from sections that begin with a batch before this sequence
+    /// number. A [`push`](SharedBacklog::push) with `wants_resyncs` sets the number to one more
+    /// than the sequence number of the pushed batch.
     // The merged events of several batches are taken together, so the handler can also receive
     // resyncs that were due only for other handlers.
     resyncs_end: Sequence,

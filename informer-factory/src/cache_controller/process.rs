@@ -1,4 +1,5 @@
-//! [`Process`]: calls a controller's process function, and requeues failed items.
+//! [`Process`]: calls a controller's process function, and requeues failed items if the controller
+//! is configured to do so.
 
 use std::collections::HashSet;
 use std::time::Duration;

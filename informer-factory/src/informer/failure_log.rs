@@ -51,7 +51,7 @@ impl FailureLog {
         for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
             tracing::warn!(
                 resource = %self.resource, index, failed, example = %key, error,
-                "index function failed for some objects, so this index lacks them; \
+                "indexing of some objects failed, so this index lacks them; \
                  `Indexer::index_failures` returns all failures"
             );
         }

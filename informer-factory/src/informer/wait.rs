@@ -33,18 +33,18 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-/// The event that an informer receives because of a write.
+/// Which event an informer receives because of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// No event: the object is outside the informer's namespace or selector, and was outside before
-    /// the write, too.
+    /// The informer receives no event: the object is outside the informer's namespace or selector,
+    /// and was outside before the write, too.
     Nothing,
-    /// An add or update event with the written object, or with a later version of it. The informer
-    /// never receives this event if a field selector that only the server can evaluate excludes the
-    /// object.
+    /// Because of the write, the informer receives an add or update event. The event has the
+    /// written version of the object or a later one. Exception: the informer receives no event if
+    /// the object does not match a field selector, and only the server can evaluate this selector.
     TheWrite,
-    /// A delete event, because the write moves an object of the store out of the informer's
-    /// selector.
+    /// The informer receives a delete event, because the write moves an object of the store out of
+    /// the informer's selector.
     LeavesSelector,
 }
 

@@ -15,7 +15,8 @@ use super::mask::Mask;
 use super::query::Query;
 use super::view::View;
 
-/// The time after which a search returns its page of objects, even if the page is not full.
+/// The maximum time for the comparison of labels and fields. After this time, a search returns its
+/// page of objects, even if the page is not full.
 const MAX_TIME: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -34,7 +35,8 @@ pub(super) struct Page {
 }
 
 /// Returns a page of objects that match `query` and whose keys come after the key `after`. The page
-/// has at most `limit` objects, and fewer if the search takes longer than [`MAX_TIME`].
+/// has at most `limit` objects, and fewer if the comparison of labels and fields takes longer than
+/// [`MAX_TIME`].
 ///
 /// # Errors
 /// A message for the user of the page, if an index in the query does not exist or can't be

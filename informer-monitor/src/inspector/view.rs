@@ -117,7 +117,7 @@ impl View {
     }
 
     /// Returns whether the labels and fields of an object match the label and field terms of
-    /// `query`. Masked values match no term.
+    /// `query`. A query cannot find the content of masked values.
     pub(super) fn matches(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool {
         (!query.has_labels() || self.reader.matches_labels(object, query, mask))
             && (!query.has_fields()

@@ -256,8 +256,8 @@ fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     unknown(rejected(&Tape::default(), "an event without a type or without an object".to_owned()))
 }
 
-/// Returns the event that reports an undecodable object, or an undecodable status of a failed
-/// watch.
+/// Returns the event that reports that `object` can't be decoded: a [`WatchEvent::Error`] if
+/// `event_type` is `Error`, and a [`WatchEvent::RejectedObject`] otherwise.
 // I10: the undecodable object is returned as an event, and the stream continues.
 fn undecodable<K>(event_type: EventType, object: &Tape<'_>, error: &DecodeError) -> WatchEvent<K> {
     let object = rejected(object, error.to_string());

@@ -76,7 +76,7 @@ impl ExpectedType {
     /// not describe them, and the Rust type can have them. After this error, all later requests are
     /// for JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
-        if object.lacks_fields() && self.has_other_fields() && !self.metadata_only {
+        if object.has_unknown_fields() && self.has_other_fields() && !self.metadata_only {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
         }
         let is = |stated: &str, expected: &str, metadata_only: &str| {

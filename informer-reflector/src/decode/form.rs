@@ -126,7 +126,10 @@ impl Encoder {
         let Identified { metadata } = deserialize::<Identified>(tape)?;
         let encoded = match (arrived.protobuf, &self.protobuf) {
             (Some((message, _)), Some((expected, _))) if message.index != expected.index => {
-                return Err(DecodeError::new("the protobuf message is not of the requested type".to_owned()));
+                return Err(DecodeError::new(
+                    "the protobuf message has another kind or API version than the requested objects"
+                        .to_owned(),
+                ));
             }
             (Some((message, bytes)), Some((_, codec))) => {
                 let kept = protobuf::prune(message, bytes, pruned);

@@ -31,7 +31,8 @@ const SLICE: usize = 256 * 1024;
 ///
 /// Bytes can be pushed in pieces of any size. Items are returned in the order of the list;
 /// undecodable items are [`RejectedObject`]s. Besides the bytes of the last push, the decoder
-/// buffers at most a few hundred kilobytes of the body, or twice the largest item.
+/// buffers only a limited part of the body. The limit is about 256 KiB or twice the size of the
+/// largest item, whichever is more.
 ///
 /// ```
 /// use informer_reflector::{ListDecoder, PrunePaths};

@@ -131,7 +131,7 @@ impl<const WRITES: bool> Object<WRITES> {
             let Some(field) = message.field(number) else {
                 // Go writes zero values of fields that JSON omits.
                 if !matches!(content, Content::Number(0) | Content::Bytes([]) | Content::Double(0.0)) {
-                    self.tape.leave_out_field();
+                    self.tape.record_unknown_field();
                 }
                 continue;
             };

@@ -29,8 +29,9 @@ pub struct PrunePaths {
 /// The fields of metadata that identify an object and its version.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that the library reads, each with the features that need it. Users can't
-/// prune these fields or fields inside them: a selector can contain any label, for example.
+/// Fields of metadata that the library reads, each with the parts of the library that read it.
+/// Users can't prune these fields or fields inside them: a selector can contain any label, for
+/// example.
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),

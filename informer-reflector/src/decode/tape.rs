@@ -24,9 +24,9 @@ pub(crate) struct Tape<'b> {
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
-    /// Whether the object has protobuf fields that [`kube_messages`] does not describe. Fields that
-    /// are zero or empty do not count.
-    lacks_fields: bool,
+    /// Whether the object has unknown protobuf fields: [`kube_messages`] does not describe them.
+    /// Unknown fields that are zero or empty do not count.
+    has_unknown_fields: bool,
 }
 
 /// A value, or the start of an array or object. The members of an object are pairs of a text and a
@@ -136,13 +136,14 @@ impl<'b> Tape<'b> {
         self.problem.get_or_insert_with(|| problem.to_owned());
     }
 
-    /// Records that the object has a protobuf field that [`kube_messages`] does not describe.
-    pub(super) fn leave_out_field(&mut self) {
-        self.lacks_fields = true;
+    /// Records that the object has an unknown protobuf field, because [`kube_messages`] does not
+    /// describe the field.
+    pub(super) fn record_unknown_field(&mut self) {
+        self.has_unknown_fields = true;
     }
 
-    pub(super) fn lacks_fields(&self) -> bool {
-        self.lacks_fields
+    pub(super) fn has_unknown_fields(&self) -> bool {
+        self.has_unknown_fields
     }
 
     pub(super) fn problem(&self) -> Option<&str> {

@@ -30,8 +30,9 @@ pub(super) struct Slices {
     gunzip: Option<Gunzip>,
     /// The number of processed bytes since the task last yielded.
     since_pause: usize,
-    /// The source's compression setting, shared with its later watches; `None` for a list. If
-    /// kube's client fails to decompress this watch, later watches are requested uncompressed.
+    /// The compression setting of the `KubeListWatch` that opened this watch; `None` for a list. If
+    /// kube's client fails to decompress the body, the setting changes. Later watches are then
+    /// requested uncompressed.
     compression: Option<Compression>,
     /// Counts the received bytes, before decompression.
     received: Option<Arc<AtomicU64>>,

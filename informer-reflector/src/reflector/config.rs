@@ -75,11 +75,12 @@ impl ReflectorConfig {
     /// list, it is lengthened by a random time of up to 50%. Default: 10 seconds; minimum: 1
     /// second; maximum: 24 hours.
     ///
-    /// The reflector also cancels a slow list. A list has a budget for waiting, which begins with
-    /// this timeout. Waiting for data uses up the budget. Each received object adds 5 milliseconds
-    /// to the budget, which is at most three times this timeout. So a list with more than 200
-    /// objects a second does not use up its budget. The request of a streaming list is a watch, so
-    /// the list must also end within the [duration of a watch](Self::watch_timeout).
+    /// The reflector also cancels a slow streaming list. Each streaming list has a budget for
+    /// waiting. At first, the budget is as long as this timeout. Waiting for data uses up the
+    /// budget. Each received object adds 5 milliseconds to the budget. The budget is never longer
+    /// than three times this timeout. So a list with more than 200 objects a second does not use up
+    /// its budget. The request of a streaming list is a watch, so the list must also end within the
+    /// [duration of a watch](Self::watch_timeout).
     ///
     /// Objects can change while the list arrives, and some servers then send modified and deleted
     /// objects before the end of the list. After the first such object, the budget is at most this
@@ -157,8 +158,8 @@ impl ReflectorConfig {
     /// especially for the initial list.
     ///
     /// Default: 500 for all lists, except relists that the server returns from its cache. These
-    /// relists have no page size, and arrive in one page. After the first interruption of a paged
-    /// list, they also have the page size 500.
+    /// relists have no page size, and arrive in one page. Once any list that is not streaming has
+    /// been interrupted, the reflector uses the page size 500 for these relists, too.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));

@@ -47,8 +47,8 @@ pub(super) struct ListHistory {
     /// Whether the store can have objects of an incomplete list, or of a list without a usable
     /// resource version. The version `0` is not usable.
     pub(super) is_partly_known: bool,
-    /// The number of streaming lists since the last complete list that failed for an unknown
-    /// reason. An outage, for example, is a known reason.
+    /// The number of streaming lists that failed for an unknown reason. An outage, for example, is
+    /// a known reason. Each complete list resets this number to 0.
     pub(super) broken_streams: u32,
     /// Whether the server closed a streaming list early, without an error. A complete list resets
     /// this field. An outage or a response with status 401, 404 or 429 resets it, too.

@@ -16,9 +16,9 @@ pub(super) struct Listing<K> {
     /// While the list has fewer objects than this,
     /// [`check_for_repetitions`](Self::check_for_repetitions) does nothing.
     check_at: usize,
-    /// The changes of a streaming list: its first modification or deletion, and all later objects.
-    /// The value is `None` for a deleted object. An entry replaces the objects with its key in
-    /// `objects`.
+    /// All objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on. The
+    /// value is `None` if the object was deleted. When the list is complete, each entry replaces or
+    /// removes the object with the same key in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,

@@ -86,9 +86,9 @@ impl Reporter {
         *lines += 1;
         let resource = &self.status.description;
         if *lines <= MAX_EXPIRED_LINES {
-            tracing::info!(%resource, %resource_version, "resource version expired; relisting");
+            tracing::info!(%resource, %resource_version, "the resource version of a list or watch expired; relisting");
         } else {
-            tracing::debug!(%resource, %resource_version, "resource version expired again; relisting");
+            tracing::debug!(%resource, %resource_version, "the resource version of a list or watch expired again; relisting");
         }
     }
 
@@ -314,8 +314,8 @@ impl Throttle {
                 tracing::warn!(
                     resource,
                     suppressed,
-                    "log lines about objects that enter or leave quarantine were suppressed; \
-                     `ReflectorStatus::quarantined` returns the quarantined objects"
+                    "log lines about quarantined (invalid) objects were suppressed; \
+                     `ReflectorStatus::quarantined` returns these objects"
                 );
             }
         }
@@ -327,8 +327,8 @@ impl Throttle {
         if self.logged == MAX_OBJECT_LINES {
             tracing::warn!(
                 resource,
-                "log lines about objects that enter or leave quarantine are suppressed for up to a minute; \
-                 `ReflectorStatus::quarantined` returns the quarantined objects"
+                "log lines about quarantined (invalid) objects are suppressed for up to a minute; \
+                 `ReflectorStatus::quarantined` returns these objects"
             );
         }
         true

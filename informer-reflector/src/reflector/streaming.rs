@@ -31,9 +31,9 @@ use super::watch::{GRACE, OpenWatch};
 /// not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The maximum of the remaining wait for the end of a streaming list, as a multiple of
-/// `list_stall_timeout`. Each object lengthens the remaining wait, but never above this maximum.
-/// The total wait can be longer.
+/// The maximum of the remaining wait for the end of a streaming list, as a multiple of the initial
+/// wait. An arriving object can lengthen the remaining wait, but never above this maximum. The
+/// total wait can be longer.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// If this many streaming lists have failed since the last complete list, the next list is paged.
@@ -51,7 +51,7 @@ enum StreamListError {
 enum Progress<K> {
     Going,
     /// The batch contained the bookmark that ends the list. The fields are the list's resource
-    /// version, and the events of the batch after this bookmark.
+    /// version, and the events that follow the bookmark in the batch.
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
@@ -298,9 +298,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes objects of an arriving list to the store, and adds the objects that the store returns
-    /// to `listing`. The store can return its own copies, so that each object is in memory only
-    /// once.
+    /// Passes objects of an arriving list to the store, and adds the returned objects to `listing`.
+    /// For an unchanged object, the store can return the existing copy instead of the new copy. The
+    /// new copy is then freed.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;
@@ -310,7 +310,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         listing.push(self.store.list_part(objects));
     }
 
-    /// Adds an undecodable object to the status and the list, so that it does not count as deleted.
+    /// Adds an undecodable object to the status, and to `listing`. The object then does not count
+    /// as deleted.
     pub(super) fn quarantine_listed(&mut self, rejected: &RejectedObject, listing: &mut Listing<K>) {
         // I10: the object is reported, and its earlier version stays in the store.
         self.reporter.quarantine(rejected);

@@ -36,13 +36,16 @@ pub(super) const GRACE: Duration = Duration::from_secs(30);
 /// server has to send. A relist avoids both causes.
 const MAX_FAILURES: u32 = 3;
 
-/// The failures of watches. A complete list or a [stable](STABLE_WATCH) watch resets them.
+/// The number of failed watches, and whether the server has refused a watch's resource version. A
+/// [stable](STABLE_WATCH) watch resets both. A complete list resets only the number.
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
-    /// The number of failures since the last list. Failures that a relist can't cure do not count.
+    /// The number of failed watches since the last complete list or stable watch. Failures that a
+    /// relist can't cure do not count.
     pub(super) failures: u32,
-    /// Whether a watch has failed because of its resource version. The first such failure causes an
-    /// immediate relist. After a further one, the relist waits for the backoff.
+    /// Whether the server has refused the resource version of a watch since the last stable watch.
+    /// The first refusal causes an immediate relist. After further refusals, the relist waits for
+    /// the backoff.
     refused: bool,
 }
 

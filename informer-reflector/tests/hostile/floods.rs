@@ -56,14 +56,14 @@ fn refusals_without_a_pause_lead_to_backoff() {
             At::Watch,
             answer("410 Gone", "", status(410, "Expired")),
             "410 Expired",
-            "version expired",
+            "list or watch expired",
         ),
         case(
             "expired as an event",
             At::Watch,
             lines(&[event("ERROR", &serde_json::from_str(&status(410, "Expired")).expect("JSON"))]),
             "410 Expired",
-            "version expired",
+            "list or watch expired",
         ),
     ];
     for code in [301, 400, 401, 404, 405, 406, 409, 413, 415, 418, 422, 429, 500, 502, 503, 504, 599] {

@@ -41,9 +41,10 @@ pub(crate) struct Definition<V> {
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
-    /// `None` if the change removed the object.
+    /// The key of the added or updated object. `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether a [`Function::OfKey`] must run for the object. An update does not change the key.
+    /// Whether a [`Function::OfKey`] must run for the object. After an update, it need not run,
+    /// because the key is the same.
     pub(crate) is_new: bool,
 }
 
@@ -79,7 +80,8 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
 /// functions together decode an encoded object only once.
 const COMPUTED_TOGETHER: usize = 32;
 
-/// Calls all index functions for all changes. Must be called without a lock.
+/// Computes the values of all indexes for the changes ([`AnyIndex::compute`]). Must be called
+/// without a lock.
 pub(crate) fn compute_all(
     definitions: &[Arc<dyn AnyIndex>],
     changes: &[Change<AnyObject>],

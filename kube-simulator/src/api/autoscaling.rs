@@ -22,11 +22,11 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// How metrics of one type are converted. The first element is the field with the data of a metric,
-/// such as `resource`. Each pair is the name of a field in v1 and its path in v2.
+/// The conversion rule for one type of metric. The first element is the field with the data of a
+/// metric, such as `resource`. Each pair is the name of a field in v1 and the field's path in v2.
 type Source = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The types of metrics in `spec.metrics`.
+/// The conversion rules for `spec.metrics`, one for each type of metric.
 const SPECIFIED: [Source; 5] = [
     (
         "resource",
@@ -74,7 +74,7 @@ const SPECIFIED: [Source; 5] = [
     ),
 ];
 
-/// The types of metrics in `status.currentMetrics`.
+/// The conversion rules for `status.currentMetrics`, one for each type of metric.
 const CURRENT: [Source; 5] = [
     (
         "resource",

@@ -10,11 +10,13 @@ use tokio_util::sync::CancellationToken;
 use crate::kinds::ResourceKind;
 use crate::storage::Table;
 
-/// A resource in one version. The versions of a resource share their objects.
+/// A resource in one of its served versions. The versions of a resource share their objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    /// The served version. `table.kind` describes the version in which objects are stored.
+    /// The resource, with the version that this entry of the catalogue serves.
     pub(crate) kind: Arc<ResourceKind>,
+    /// The storage that all versions of the resource share. The stored objects have the version of
+    /// `table.kind`.
     pub(crate) table: Arc<Table>,
     /// Cancelled when this version is removed or replaced. The cancellation ends the watches.
     pub(crate) gone: CancellationToken,

@@ -27,7 +27,7 @@ pub(crate) enum Content {
     Error(Box<Status>),
     /// A message with correct framing (such as a whole line of JSON) that is not a valid event.
     InvalidEvent,
-    /// The first half of the event that the injected data replaces.
+    /// The first half of an event, sent instead of the whole event.
     HalfOfEvent,
 }
 

@@ -8,8 +8,8 @@ use flate2::write::GzEncoder;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 
-/// Bodies up to this size, in bytes, are not compressed, as in the real server. Streaming
-/// lists can be compressed at any size.
+/// Bodies up to this size, in bytes, are not compressed, as in the real server. The limit does not
+/// apply to watches with `sendInitialEvents`.
 pub(super) const THRESHOLD: usize = 128 * 1024;
 
 /// Compresses all pieces of a body into one gzip member.

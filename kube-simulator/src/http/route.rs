@@ -32,8 +32,8 @@ pub(super) enum Route {
     Health(Health),
     /// An unknown path in a built-in API group.
     Missing,
-    /// An unknown path outside the built-in API groups, for example in the group of a custom
-    /// resource.
+    /// A path outside the built-in API groups that the server does not serve. An example is a
+    /// resource without a custom resource definition.
     Unknown,
 }
 

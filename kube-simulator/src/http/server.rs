@@ -53,7 +53,8 @@ pub(crate) struct Server {
     watch_stop: Mutex<CancellationToken>,
     /// The answer to new requests during a shutdown.
     shutdown: Mutex<Option<ShutdownAnswer>>,
-    /// Other API servers on the same storage, whose watch caches can lag.
+    /// One revision counter for each replica. A replica is another API server on the same storage.
+    /// Its counter can lag behind the storage.
     replicas: Mutex<Vec<Revision>>,
 }
 

@@ -26,8 +26,9 @@ pub(crate) struct Facts {
     pub(crate) subresources: &'static [&'static str],
     /// The fields that field selectors can use, besides name and namespace.
     pub(crate) selectable_fields: &'static [&'static str],
-    /// One string per column: type and name, separated by a space. The prefix `wide` marks a column
-    /// that only `kubectl get -o wide` shows.
+    /// The columns of the kind's table in `kubectl get`. Each string contains a type and a name,
+    /// separated by a space. The prefix `wide` marks a column that only `kubectl get -o wide`
+    /// shows. Empty if the table shows only the name and the creation time.
     pub(crate) columns: &'static [&'static str],
 }
 
@@ -45,7 +46,8 @@ impl Facts {
         self.subresources.iter().any(|text| text.split(' ').next() == Some(name))
     }
 
-    /// A kind that defines no columns shows name and creation time.
+    /// Returns the columns of the kind's table in `kubectl get`. If the field `columns` is empty,
+    /// returns the two columns `Name` and `Created At`.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let shown = if self.columns.is_empty() { &["string Name", "date Created At"] } else { self.columns };
         shown.iter().map(|text| column(text)).collect()

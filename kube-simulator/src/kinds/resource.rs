@@ -66,7 +66,8 @@ pub struct ResourceKind {
 pub(crate) struct Scale {
     pub(crate) spec_replicas: String,
     pub(crate) status_replicas: String,
-    /// The path of the pod selector, which is a string, a `LabelSelector` or a map of labels.
+    /// The path of the pod selector. `None` if `/scale` shows no selector. In the object, the
+    /// selector can be a string, a `LabelSelector` or a map of labels.
     pub(crate) selector: Option<String>,
 }
 

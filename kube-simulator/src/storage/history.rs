@@ -184,9 +184,9 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns all unread events of a reader, up to the resource version `up_to`. If
-    /// [`SlowWatchLimit::is_timed`] is true, an event counts as lag only if `is_selected` returns
-    /// true for it: the client of the watch receives this event.
+    /// Returns all unread events of a reader, up to the resource version `up_to`. `is_selected`
+    /// returns whether the client of the watch receives an event. If [`SlowWatchLimit::is_timed`]
+    /// is true, only events that the client receives count as lag.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -220,7 +220,8 @@ impl History {
     /// They would fill the watch's buffer on a real server. The waiting events are:
     ///
     /// - `unsent` events that the watch has already read from this history;
-    /// - the unread events up to the resource version `up_to` for which `is_waiting` returns true.
+    /// - the unread events for which `is_waiting` returns true. Events after the resource version
+    ///   `up_to` do not count.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -1,4 +1,7 @@
 //! [`Revision`]: the counter of writes, from which all resource versions come.
+//!
+//! Each API server on the storage has its own `Revision`. In this file, "this API server" is the
+//! one that has the `Revision`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +24,8 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
-    /// `None` for the first API server, which never lags.
+    /// A test's setting: how far this replica lags behind the counter. `None` for the first API
+    /// server, which never lags.
     lag: Option<Arc<Mutex<Lag>>>,
     watch_cache: WatchCache,
 }
@@ -35,7 +39,7 @@ struct Stored {
     compaction: Mutex<Compaction>,
 }
 
-/// The lag of an API server's watch cache behind the storage, in revisions.
+/// A test's setting: how far a replica's watch cache lags behind the storage, in revisions.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
     /// The number of revisions by which the cache should be behind the storage. The cache does not
@@ -78,8 +82,8 @@ impl Revision {
         self.lag.is_some()
     }
 
-    /// Returns the newest revision that this API server knows. For a replica that lags, it is older
-    /// than the newest revision in the storage.
+    /// Returns the newest revision that this API server has reached. For a replica that lags, this
+    /// revision is older than the newest revision in the storage.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
         self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
@@ -120,7 +124,7 @@ impl Revision {
         taken
     }
 
-    /// Sets the shared counter to `revision`, which can be lower, to restore a backup.
+    /// Sets the shared counter to `revision`, to restore a backup. The counter can decrease.
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
         self.stored.compaction.lock().reset();
@@ -152,8 +156,8 @@ impl Revision {
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener that is notified when this API server may have received new events.
-    /// `None` for the first API server, which receives each event at once.
+    /// Returns a listener that is notified when the API server of this `Revision` may have received
+    /// new events. Returns `None` for the first API server, which receives each event at once.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.notifier.listen())
     }

@@ -29,7 +29,7 @@ pub(crate) struct Table {
     changed: Notifier,
 }
 
-/// The state that a table's lock protects. Objects and history change together.
+/// The state that a table's lock protects. Each write changes the objects and the history together.
 pub(crate) struct State {
     /// The objects by storage key: `namespace/name`, or the name of a cluster-scoped object.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
@@ -183,7 +183,7 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns all unread events of a watch up to the revision `known`. Also returns this revision
+    /// Returns all unread events of a watch, up to the revision `known`. Also returns this revision
     /// as a number. Fails if the watch is too slow, or if the history was reset.
     ///
     /// `is_selected` returns whether the client receives an event. The result also contains the
@@ -204,7 +204,8 @@ impl Table {
     /// They would fill the watch's buffer on a real server. The waiting events are:
     ///
     /// - `unsent` events that the watch has already read from the history;
-    /// - the unread events up to the revision `known` for which `is_waiting` returns true.
+    /// - the unread events for which `is_waiting` returns true. Events after the revision `known`
+    ///   do not count.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

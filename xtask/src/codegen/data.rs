@@ -139,7 +139,7 @@ impl Version {
 }
 
 impl Kind {
-    /// `feature` is a version feature of k8s-openapi, such as `v1_36`.
+    /// Returns whether the kind exists in the Kubernetes version `feature`, such as `v1_36`.
     pub(crate) fn is_in(&self, feature: &str) -> bool {
         self.features.is_empty() || self.features.iter().any(|known| known == feature)
     }

@@ -9,7 +9,8 @@ use informer_codegen::__private::{Gate, Group, Kind, Version, capitalized, ident
 
 use super::data::{self, Data};
 
-/// Sorts groups, versions and kinds by the names of their methods, such as `core`, `v1` and `pods`.
+/// Converts the data to the model. Sorts the groups, versions and kinds by the names of their
+/// generated methods, such as `core`, `v1` and `pods`.
 pub(crate) fn lower(data: &Data) -> anyhow::Result<Vec<Group>> {
     let groups = data.groups.iter().map(|other| group(other, &data.features));
     let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;

@@ -51,7 +51,7 @@ impl Watchdog {
              as a bug of xtask",
         )?;
         writeln!(pipe, "{pid}")
-            .context("the watchdog has ended, which kills the servers if this program ends without stopping them; run the command again")
+            .context("the watchdog process has ended. Without it, servers can be left running if this program is killed; run the command again")
     }
 }
 

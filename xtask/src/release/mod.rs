@@ -19,8 +19,8 @@ pub(crate) struct Args {
     /// Only check metadata, files, links and packages; publish nothing
     #[arg(long)]
     check: bool,
-    /// Also compile each package from its packaged files, and its documentation with the settings for docs.rs; takes
-    /// some minutes
+    /// Also compile each package from its packaged files, and build the documentation of each
+    /// library with the settings for docs.rs; takes some minutes
     #[arg(long, requires = "check")]
     compile: bool,
 }
@@ -115,14 +115,11 @@ fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result
     command.env("CARGO_TARGET_DIR", root.join("target/docs-rs")).env("RUSTDOCFLAGS", "-D warnings");
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!(
-            "the documentation of {} does not build without the features that other crates of the workspace enable; rustdoc printed the cause",
+            "the documentation of {}, built alone as docs.rs does, has errors; rustdoc printed them",
             package.name
         );
     }
-    eprintln!(
-        "release: the documentation of {} builds without the features that other crates of the workspace enable",
-        package.name
-    );
+    eprintln!("release: the documentation of {} builds alone, as docs.rs builds it", package.name);
     Ok(())
 }
 

@@ -81,8 +81,8 @@ pub(super) async fn refresh_watch_cache(
     Ok(())
 }
 
-/// Returns a source that lists only metadata if the informer's source supports that. Also returns
-/// the [`Ingest`] that reads the metadata of the listed objects.
+/// Returns a source that lists only metadata, and the [`Ingest`] for its objects. If the informer's
+/// source does not support this, returns the informer's own source and `Ingest`.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),

@@ -22,8 +22,8 @@ pub(super) struct ReleasedNames {
 struct Released {
     /// The position of the namespace in the order of removals.
     number: u64,
-    /// Set when the namespace is added again. `None` until [`ReleasedNames::watched_again`] creates
-    /// the completion.
+    /// A completion that is set when the namespace is added again. `None` until
+    /// [`ReleasedNames::watched_again`] is called for this namespace.
     watched_again: Option<Completion>,
 }
 
@@ -50,8 +50,8 @@ impl ReleasedNames {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns all pending completions, each of which is set when a removed namespace is added
-    /// again.
+    /// Returns the completions that [`watched_again`](Self::watched_again) has created, one per
+    /// removed namespace. Each completion is set when its own namespace is added again.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -17,7 +17,8 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// The finalizer of an owner that waits until the dependants that block its deletion are deleted.
+/// The finalizer for foreground deletion. The owner is removed only after all dependants with
+/// `blockOwnerDeletion`.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// The finalizer of an owner whose dependants are orphaned.

@@ -125,7 +125,7 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
     Ok(())
 }
 
-/// Moves the elements that also `order` contains, so that they have the same order as in `order`.
+/// Sorts the elements that also occur in `order`, so that they have the same order as in `order`.
 /// All other elements stay in place.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {

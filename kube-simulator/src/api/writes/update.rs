@@ -124,7 +124,8 @@ fn keep_identity(old: &Object, body: &mut Body) {
     }
 }
 
-/// A new version of an object.
+/// The new content for an object. [`replace`] uses only the fields that belong to `part`, and takes
+/// the other fields from the stored object.
 pub(super) struct Change {
     pub(super) after: Body,
     pub(super) part: Part,

@@ -181,8 +181,8 @@ impl Shape {
         format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
     }
 
-    /// Returns whether the response contains whole objects in protobuf, without conversion of their
-    /// stored content.
+    /// Returns whether the response contains whole objects in protobuf, with the same fields as the
+    /// stored objects.
     fn sends_stored_protobuf(&self) -> bool {
         self.encoding == Encoding::Protobuf
             && self.form == Form::Full
@@ -193,8 +193,8 @@ impl Shape {
         protobuf::document_of(&self.kind.api_version(), &self.kind.kind, self.content(object))
     }
 
-    /// Returns the content of an object in protobuf, or an empty slice if the kind has no protobuf
-    /// message.
+    /// Returns an object's protobuf message, without the envelope for `kind` and `apiVersion`.
+    /// Returns an empty slice if the kind has no protobuf message.
     fn content<'o>(&self, object: &'o Object) -> &'o [u8] {
         let (version, kind) = (self.kind.api_version(), &self.kind.kind);
         object.protobuf(|json| protobuf::content(&version, kind, json).unwrap_or_default())

@@ -116,9 +116,10 @@ impl WatchRegistry {
         matching.filter(|watch| watch.commands.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams for a shutdown, in the order of their opening. The first ends after
-    /// `after`, and each following one `apart` later. Streams that are opened during the shutdown
-    /// end `apart` after the last open stream, or at once if that time has passed.
+    /// Ends all open streams for a shutdown, in the order of their opening. The first stream ends
+    /// after `after`, and each following stream `apart` later. All streams that are opened after
+    /// this call end together, `apart` after the last stream that is open now. Streams that are
+    /// opened even later end at once.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -127,7 +128,6 @@ impl WatchRegistry {
             let _ = watch.commands.send(Command::EndBy(end));
             end += apart;
         }
-        // If this time has passed when a stream is opened, that stream ends at once.
         open.end = Some(end);
     }
 

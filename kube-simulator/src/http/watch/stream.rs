@@ -124,7 +124,7 @@ impl Bookmarks {
         self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Schedules the bookmark that follows the bookmark now due, with the interval of `rule`.
+    /// Sets the interval to the interval of `rule`, and schedules the next bookmark.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();
         // A real server sends a watch at most one bookmark per check.
@@ -367,7 +367,7 @@ impl WatchStream {
         }
     }
 
-    /// Waits for an event, a command, a deadline or a due bookmark.
+    /// Waits until the stream may have bytes to send, or must end.
     async fn wait(&mut self) {
         let next_bookmark = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
         let end_bookmark = self.initial.end_bookmark.as_ref().and_then(|end| end.due);

@@ -150,11 +150,8 @@ impl<'a> Bench<'a> {
         let mut results = Results::default();
         // Round 0 is the warm-up, which reads the programs and the recorded responses into memory.
         for round in 0..=rounds {
-            eprintln!(
-                "== {}: round {round} of {rounds}{}",
-                part.name(),
-                if round == 0 { ", a warm-up" } else { "" }
-            );
+            let (part_name, warm_up) = (part.name(), if round == 0 { ", a warm-up" } else { "" });
+            eprintln!("== {part_name}: round {round} of {rounds}{warm_up}");
             // Each round begins with another client, because the order can matter: the first one was often slower.
             let turns = self.forms.iter().cycle().skip(usize::from(round)).take(self.forms.len());
             for form in turns {

@@ -16,9 +16,9 @@ use crate::{client_go, process, workspace};
 pub(crate) struct Programs {
     /// The programs of `xtask/wire`, by the name of their target.
     ours: HashMap<String, PathBuf>,
-    /// `None` if Go is not installed.
+    /// The path of the built client-go program. `None` if Go is not installed.
     client_go: Option<PathBuf>,
-    /// `None` if Maven or a JDK is not installed.
+    /// The built fabric8 program. `None` if Maven or a JDK is not installed.
     fabric8: Option<Fabric8>,
 }
 

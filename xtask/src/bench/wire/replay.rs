@@ -67,8 +67,10 @@ impl Server {
     }
 
     /// Waits until the server has sent all events of the last [`send`](Self::send). This call of
-    /// `send` must have a `rate`. Returns the time of each event in nanoseconds: when the server
-    /// sent the event or, for a late event, when the event was due. Fails after ten minutes.
+    /// `send` must have a `rate`. Fails after ten minutes.
+    ///
+    /// Returns the send time of each event, in nanoseconds. If earlier events delayed an event, its
+    /// due time is returned instead of its send time.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))
@@ -156,8 +158,10 @@ impl Replay {
         watch.write()
     }
 
-    /// Sends each event when it is due. Returns the time of each event in nanoseconds: when it was
-    /// sent or, for a late event, when it was due, so that the latency includes the delay.
+    /// Sends `rate` events per second. Returns the send time of each event, in nanoseconds.
+    ///
+    /// If earlier events delay an event, its due time is returned instead of its send time. The
+    /// measured latency then includes the delay.
     fn send_at_rate(
         &self,
         watch: &mut Watch<'_>,

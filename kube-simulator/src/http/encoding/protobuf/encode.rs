@@ -118,7 +118,7 @@ fn put_message(out: &mut Vec<u8>, message: &Message, object: &Fields<'_>) {
             tracing::warn!(
                 message_type = message.name,
                 field = field.name,
-                "omitted a field from a protobuf response, because the stored value does not fit the type of the field"
+                "omitted a field from a protobuf response, because the stored value is not valid for the field"
             );
         }
     }
