@@ -1,5 +1,5 @@
-//! Continue tokens of the simulator: any token is accepted or refused, and a list with an accepted token returns only
-//! existing objects.
+//! Continue tokens of the simulator: no token causes a panic, and a list with an accepted token
+//! returns only existing objects.
 #![no_main]
 
 use base64::Engine;

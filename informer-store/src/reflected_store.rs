@@ -44,7 +44,7 @@ pub struct ReflectedStore<K> {
 }
 
 impl<K: Send + Sync + 'static> ReflectedStore<K> {
-    /// Returns a store that a reflector can fill. `writer` is the writer of the store.
+    /// Wraps the store of this writer, so that a reflector can fill it.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "the only writer of the store moves here")]
     pub fn new(writer: StoreWriter<K>) -> Self {

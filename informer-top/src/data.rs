@@ -215,8 +215,8 @@ impl Informer {
         self.handlers.iter().map(|handler| handler.pending).max().unwrap_or(0)
     }
 
-    /// Returns the age of the last event, bookmark or list in words; `None` unless the informer is
-    /// live.
+    /// Returns the age of the last event, bookmark or list in words. Returns `None` if the
+    /// informer's health is not `Live`.
     pub(crate) fn last_event(&self) -> Option<String> {
         self.last_event_ms.map(duration)
     }

@@ -63,7 +63,7 @@ pub struct Kind {
 /// the word for an item in errors, such as `kind`.
 pub fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
     if items.is_empty() {
-        bail!("there are no {what}s; add at least one");
+        bail!("the input has no {what}; add at least one {what} to it");
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = items.iter().map(&name).find(|name| !seen.insert(*name)) {

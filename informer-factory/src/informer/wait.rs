@@ -158,7 +158,8 @@ impl Shared {
         })
     }
 
-    /// Returns which event the informer probably receives because of a write; see
+    /// Returns which event the informer probably receives because of a write, or
+    /// [`Visibility::Nothing`]. See
     /// [`writes::visibility_of`](crate::__private::writes::visibility_of).
     pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.source.as_ref() {

@@ -93,7 +93,8 @@ impl Reporter {
     }
 
     /// Counts a relist. `error` is the error with which the previous list or watch ended. Keeps
-    /// `cause` and `error` for [`listed`](Self::listed), unless the relist retries a failed list.
+    /// `cause` and `error` for [`listed`](Self::listed). If the relist retries a failed list, the
+    /// values of the first attempt stay.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));

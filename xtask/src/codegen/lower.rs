@@ -146,7 +146,7 @@ mod tests {
         let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [
             ("a::v1", &[POD, POD][..], "`pods` exists twice"),
-            ("a::v1", &[], "there are no kinds"),
+            ("a::v1", &[], "has no kind"),
             ("a::v2", &[POD], "version `v1` has the module path `a::v2`"),
             ("a:v1", &[POD], "version `v1` has the module path `a:v1`"),
             ("a::v1", &[wordless.as_str()], "`Pod` has no description"),

@@ -15,8 +15,9 @@ use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
 impl<K> ListDecoder<K> {
-    /// Decodes the items and other fields of the list that are complete in `body`, which is the part
-    /// of the response that has arrived. Returns the items.
+    /// Decodes the next fields of the list, as far as they have arrived completely. Returns the items
+    /// among these fields. `body` is the buffered part of the response. Decoding continues at its
+    /// position `self.read`.
     pub(super) fn decode_protobuf(&mut self, body: &[u8]) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         if self.state == State::Start {

@@ -193,7 +193,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Buffers one frame. `append` must append the frame to its argument.
+    /// Adds one encoded event to the buffer. `append` appends the event. For a WebSocket, this
+    /// function adds the frame around the event.
     fn add(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         let start = self.block.len();
         append(&mut self.block);
