@@ -63,16 +63,16 @@ fn body_with_a_wrong_length_is_an_interrupted_response() {
     let long = [raw("HTTP/1.1 200 OK\ncontent-length: 10\n\n"), list("9", "", &[]).into_bytes()].concat();
     let chunks = raw("HTTP/1.1 200 OK\ntransfer-encoding: chunked\n\nZZ\n{}\n");
     let no_last_chunk = raw("HTTP/1.1 200 OK\ntransfer-encoding: chunked\n\na\n{\"items\":[\n");
-    let is_incomplete = "is incomplete";
+    let incomplete = "is incomplete";
     survive(
         &meter,
         vec![
-            case("a body that is too short", At::List, short, is_incomplete, FAILED),
-            case("a body that is too long", At::List, long, is_incomplete, FAILED),
-            case("chunks without a size", At::List, chunks.clone(), is_incomplete, FAILED),
-            case("chunks without a size", At::Watch, chunks, is_incomplete, FAILED),
-            case("no last chunk", At::List, no_last_chunk.clone(), is_incomplete, FAILED),
-            case("no last chunk", At::Watch, no_last_chunk, is_incomplete, FAILED),
+            case("a body that is too short", At::List, short, incomplete, FAILED),
+            case("a body that is too long", At::List, long, incomplete, FAILED),
+            case("chunks without a size", At::List, chunks.clone(), incomplete, FAILED),
+            case("chunks without a size", At::Watch, chunks, incomplete, FAILED),
+            case("no last chunk", At::List, no_last_chunk.clone(), incomplete, FAILED),
+            case("no last chunk", At::Watch, no_last_chunk, incomplete, FAILED),
         ],
     );
 }
