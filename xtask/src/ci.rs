@@ -39,17 +39,11 @@ enum Step {
     LongE2e,
 }
 
-/// Clippy with two features of the package `quickstart`. No other step enables these features.
-const CLIPPY: &[&str] = &[
-    "clippy",
-    "--workspace",
-    "--all-targets",
-    "--features",
-    "quickstart/cluster,quickstart/inspect",
-    "--",
-    "-D",
-    "warnings",
-];
+/// Two features of the package `quickstart`. The steps that run tests do not enable them.
+const CLIPPY_FEATURES: &str = "quickstart/cluster,quickstart/inspect";
+
+const CLIPPY: &[&str] =
+    &["clippy", "--workspace", "--all-targets", "--features", CLIPPY_FEATURES, "--", "-D", "warnings"];
 
 /// The first command of README.md, with `--for` to end the program.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
@@ -57,17 +51,8 @@ const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstar
 /// The arguments of a separate clippy run for the test target `browser`. The step `clippy` omits
 /// this target, because the manifest sets `test = false` for it. The packages and features are those
 /// of [`CLIPPY`], so that cargo builds no dependency again.
-const BROWSER_CLIPPY: &[&str] = &[
-    "clippy",
-    "--workspace",
-    "--test",
-    "browser",
-    "--features",
-    "quickstart/cluster,quickstart/inspect",
-    "--",
-    "-D",
-    "warnings",
-];
+const BROWSER_CLIPPY: &[&str] =
+    &["clippy", "--workspace", "--test", "browser", "--features", CLIPPY_FEATURES, "--", "-D", "warnings"];
 
 /// The steps in their order. Quick checks come first.
 const STEPS: [(&str, Step); 23] = [
