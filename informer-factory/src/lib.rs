@@ -22,7 +22,8 @@
 //! An informer combines three crates that are also useful alone: [`informer_core`] (queue,
 //! processor, handlers), [`informer_store`] (store and indexes) and [`informer_reflector`] (list
 //! and watch). This crate re-exports the three crates, and re-exports at its root the types that
-//! most programs need. The module [`status`] has the types that informers report about themselves.
+//! most programs need. The modules have the others: [`status`] what informers report about
+//! themselves, [`dynamic`] informers without a Rust type, and [`namespaces`] one watch per namespace.
 //!
 //! The crate `informer-controller` runs controllers on these informers: reconcile functions,
 //! tracking of a controller's own writes, and leader election.
@@ -51,13 +52,9 @@ pub mod status;
 pub use informer_macros::Informer;
 pub use {informer_core, informer_reflector, informer_store};
 
-pub use cache_sync::{CacheSync, NamespaceCache, NamespaceWatch, NotSynced, wait_for_cache_sync};
-pub use factory::{
-    DynamicInformers, FactoryBuilder, ForResourceError, InformerScope, MetadataInformers,
-    SharedInformerFactory, TypeOptions,
-};
+pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};
+pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory, TypeOptions};
 pub use informer::{InformerOptions, InformerTask, SharedIndexInformer, WaitOutcome};
-pub use source::NamespaceError;
 
 pub use informer_core::{
     AsyncEventHandler, Cached, Completion, Deleted, Event, EventHandler, EventStream, Filtered,
@@ -66,5 +63,21 @@ pub use informer_core::{
 };
 pub use informer_reflector::{ListTweaks, PrunePathError, PrunePaths, connect};
 pub use informer_store::{
-    Index, IndexError, IndexFailure, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,
+    Index, IndexError, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,
 };
+
+/// Informers of kinds for which the program has no Rust type: of dynamic objects, and of metadata.
+///
+/// [`SharedInformerFactory::dynamic`], [`SharedInformerFactory::metadata`] and
+/// [`SharedInformerFactory::for_resource`] return these types.
+pub mod dynamic {
+    pub use crate::factory::{DynamicInformers, ForResourceError, MetadataInformers};
+}
+
+/// Types of informers with one watch per namespace, whose namespaces can change.
+///
+/// See [`FactoryBuilder::namespaces`] and [`SharedIndexInformer::new_in_namespaces`].
+pub mod namespaces {
+    pub use crate::cache_sync::{NamespaceCache, NamespaceWatch};
+    pub use crate::source::NamespaceError;
+}

@@ -7,6 +7,7 @@
 
 pub use informer_core::HandlerStats;
 pub use informer_reflector::{Health, ListRecord, ListWatchFailure, NextRequest};
+pub use informer_store::IndexFailure;
 
 pub use crate::factory::{FactoryHealth, InformerReport};
 pub use crate::informer::{BatchCounts, Difference, InformerState, StopCause, Verification, VerifyError};

@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::overdue::Overdue;
 use crate::{KeyWrites, WriteTracker};
-use informer_factory::{CacheSync, NamespaceWatch};
+use informer_factory::CacheSync;
+use informer_factory::namespaces::NamespaceWatch;
 
 pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
 

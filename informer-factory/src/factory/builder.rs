@@ -13,7 +13,7 @@ use super::SharedInformerFactory;
 use super::namespaces::WatchedNamespaces;
 use super::scope::{NamespaceScope, Scope};
 use super::type_options::{OptionsByType, TypeOptions};
-use crate::NamespaceError;
+use crate::namespaces::NamespaceError;
 
 /// Builds a [`SharedInformerFactory`].
 ///

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use super::SharedInformerFactory;
 use super::scope::NamespaceScope;
-use crate::{NamespaceError, SharedIndexInformer};
+use crate::SharedIndexInformer;
+use crate::namespaces::NamespaceError;
 
 /// The current namespaces of a factory. No other lock is taken while the lock of this set is held.
 #[derive(Debug, Default)]

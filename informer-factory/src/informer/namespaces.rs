@@ -10,7 +10,7 @@ use informer_store::store;
 use kube::Resource;
 
 use super::{InformerOptions, InformerTask, Shared, SharedIndexInformer};
-use crate::NamespaceWatch;
+use crate::namespaces::NamespaceWatch;
 use crate::source::{self, MakeSource, NamespaceError, Source};
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::status::{MemberStatus, Members, SourceStatus};
 use super::{NamespaceError, Part};
-use crate::NamespaceWatch;
+use crate::namespaces::NamespaceWatch;
 use released::ReleasedNames;
 
 mod released;

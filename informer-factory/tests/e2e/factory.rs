@@ -1,8 +1,9 @@
 //! The factory as a registry, against the real server: resources by name, untyped forms, and
 //! several scopes.
 
+use informer_factory::dynamic::ForResourceError;
 use informer_factory::status::StopCause;
-use informer_factory::{Cached, ForResourceError, SharedIndexInformer};
+use informer_factory::{Cached, SharedIndexInformer};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use kube::Resource;
 use kube::api::ListParams;

@@ -2,8 +2,9 @@
 
 use std::error::Error;
 
+use informer_factory::dynamic::ForResourceError;
 use informer_factory::status::Health;
-use informer_factory::{ForResourceError, IndexError, SharedIndexInformer};
+use informer_factory::{IndexError, SharedIndexInformer};
 use informer_testing::{CannedResponse, RequestFilter, ResourceKind};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::discovery::{ApiResource, Scope};

@@ -1,7 +1,8 @@
 //! Factories of a changing set of namespaces: a change applies to all informers of the factory.
 
 use futures::StreamExt;
-use informer_factory::{Event, HandlerOptions, Informer, NamespaceError, SharedInformerFactory};
+use informer_factory::namespaces::NamespaceError;
+use informer_factory::{Event, HandlerOptions, Informer, SharedInformerFactory};
 use informer_testing::{CannedResponse, RequestFilter, Simulator};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -7,9 +7,8 @@ mod waiting;
 
 use std::time::Duration;
 
-use informer_factory::{
-    HandlerOptions, InformerOptions, NamespaceError, ObjectKey, SharedIndexInformer, WaitOutcome,
-};
+use informer_factory::namespaces::NamespaceError;
+use informer_factory::{HandlerOptions, InformerOptions, ObjectKey, SharedIndexInformer, WaitOutcome};
 use informer_testing::Replica;
 use k8s_openapi::api::core::v1::ConfigMap;
 
