@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::{unchecked, unknown_fields};
+use super::{object, unchecked, unknown_fields};
 use crate::api::catalogue::Served;
 use crate::api::list::{self, ListOptions, Source};
 use crate::api::selector::Filter;
@@ -28,19 +28,21 @@ pub(super) async fn answer(
     match call.recorded.verb {
         Verb::List => list(call, served, namespace).await,
         Verb::Watch => watch(call, served, namespace).await,
+        // For custom resources, a real server does not know this path in requests that write.
+        _ if served.kind.namespaced && namespace.is_none() && !served.kind.is_built_in() => {
+            Ok(respond::page_not_found())
+        }
         Verb::Create | Verb::DeleteCollection if served.kind.namespaced && namespace.is_none() => {
-            // For custom resources, a real server does not know this path in these requests.
-            if served.kind.is_built_in() {
-                Err(status::method_not_allowed())
-            } else {
-                Ok(respond::page_not_found())
-            }
+            Err(status::method_not_allowed())
         }
         // Deleting all namespaces would empty the cluster.
         Verb::DeleteCollection if served.kind.is_namespace() => Err(status::method_not_allowed()),
         Verb::Create => create(call, served, namespace),
         Verb::DeleteCollection => delete(call, served, namespace).await,
-        _ => Err(status::method_not_allowed()),
+        Verb::Update | Verb::Patch if !served.kind.is_built_in() => {
+            Err(status::bad_request("name must be provided"))
+        }
+        verb => Err(object::unsupported(&served.kind, verb)),
     }
 }
 
@@ -76,7 +78,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     Ok(respond::watch(watch::open(opening, &options).await?, call.accepted.encoding, compressed))
 }
 
-fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+pub(super) fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     call.check_options("CreateOptions")?;
     let body = call.object(&served.kind.kind)?;
     let warnings = unknown_fields::check(call, &served.kind, &body)?;

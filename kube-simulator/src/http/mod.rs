@@ -24,6 +24,7 @@ mod route;
 mod server;
 mod service;
 mod shape;
+mod timeout;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
 mod unchecked;

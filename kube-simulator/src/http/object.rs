@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::Subresource;
-use super::{unchecked, unknown_fields};
+use super::{collection, unchecked, unknown_fields};
 use crate::api::catalogue::Served;
 use crate::api::list::ListOptions;
 use crate::api::status::{self, FieldError, Refusal};
@@ -25,6 +25,10 @@ pub(super) struct Target<'a> {
 pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     match (target.subresource, call.recorded.verb) {
         (Subresource::Whole | Subresource::Status, Verb::Get) => get(call, target).await,
+        // A real server ignores the name in the path.
+        (Subresource::Whole, Verb::Create) if !target.served.kind.is_built_in() => {
+            collection::create(call, target.served, target.namespace)
+        }
         (Subresource::Whole, Verb::Update) => update(call, target, Part::Main),
         (Subresource::Whole, Verb::Patch) => patch(call, target, Part::Main),
         (Subresource::Whole, Verb::Delete) => delete(call, target),
@@ -49,7 +53,7 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
 }
 
 /// Returns the error for a verb that the object or the subresource does not support.
-fn unsupported(kind: &ResourceKind, verb: Verb) -> Refusal {
+pub(super) fn unsupported(kind: &ResourceKind, verb: Verb) -> Refusal {
     match verb {
         _ if kind.is_built_in() => status::method_not_allowed(),
         Verb::Create => status::unsupported_verb(kind, "create"),

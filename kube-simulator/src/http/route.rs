@@ -170,8 +170,8 @@ impl Route {
             (Self::Collection { .. } | Self::Object { .. } | Self::Review(_), &Method::POST) => Verb::Create,
             (Self::Collection { .. }, &Method::DELETE) => Verb::DeleteCollection,
             (Self::Object { .. }, &Method::GET) => Verb::Get,
-            (Self::Object { .. }, &Method::PUT) => Verb::Update,
-            (Self::Object { .. }, &Method::PATCH) => Verb::Patch,
+            (Self::Collection { .. } | Self::Object { .. }, &Method::PUT) => Verb::Update,
+            (Self::Collection { .. } | Self::Object { .. }, &Method::PATCH) => Verb::Patch,
             (Self::Object { .. }, &Method::DELETE) => Verb::Delete,
             _ => Verb::Other,
         }

@@ -141,6 +141,9 @@ where
     if let Some(refusal) = server.shutdown_answer(exempt).and_then(ShutdownAnswer::response) {
         return respond::canned(refusal);
     }
+    if let Err(refusal) = super::timeout::check(&recorded) {
+        return refused(&refusal);
+    }
     if !server.credentials.accept(&recorded.headers) {
         return refused(&status::unauthorized());
     }

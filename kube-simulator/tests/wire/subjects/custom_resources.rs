@@ -19,8 +19,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_missing_custom_object_is_not_found),
         scenario(an_unknown_subresource_of_a_custom_object_is_not_found),
         scenario(an_unsupported_verb_of_a_custom_object_is_not_allowed),
-        scenario(custom_object_is_not_created_outside_of_a_namespace),
+        scenario(custom_object_is_not_written_outside_of_a_namespace),
         scenario(an_unknown_field_is_pruned),
+        scenario(a_custom_object_is_created_at_the_path_of_another_one),
+        scenario(custom_objects_are_not_updated_at_their_list),
         scenario(a_default_of_the_schema_is_filled_in),
         scenario(missing_required_field_is_refused),
         scenario(field_of_another_type_than_the_schema_is_refused),
@@ -139,15 +141,39 @@ async fn an_unsupported_verb_of_a_custom_object_is_not_allowed(server: Server) {
     server.call(Method::OPTIONS, &path, &[], "").await.refused(405, "MethodNotAllowed", &message(""));
 }
 
-async fn custom_object_is_not_created_outside_of_a_namespace(server: Server) {
+async fn custom_object_is_not_written_outside_of_a_namespace(server: Server) {
     let widgets = Widgets::define(&server).await;
     let everywhere = format!("/apis/{}/v1/widgets", widgets.group);
     assert_eq!(server.get(&everywhere).await.expect(200)["items"], json!([]));
-    for answer in
-        [server.post(&everywhere, &widgets.widget("a", "red")).await, server.delete(&everywhere).await]
-    {
+    for answer in [
+        server.post(&everywhere, &widgets.widget("a", "red")).await,
+        server.put(&everywhere, &widgets.widget("a", "red")).await,
+        server.patch(&everywhere, MERGE, &json!({})).await,
+        server.delete(&everywhere).await,
+    ] {
         assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));
     }
+}
+
+async fn a_custom_object_is_created_at_the_path_of_another_one(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let path = path_of(&widgets, "a");
+    let created = server.post(&path, &widgets.widget("b", "red")).await.expect(201);
+    assert_eq!(created["metadata"]["name"], "b");
+    server.get(&path).await.refused_with(404, "NotFound", "\"a\" not found");
+    server.post(&path, &widgets.widget("b", "red")).await.refused_with(409, "AlreadyExists", "\"b\"");
+}
+
+async fn custom_objects_are_not_updated_at_their_list(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let path = widgets.path();
+    for answer in
+        [server.put(&path, &widgets.widget("a", "red")).await, server.patch(&path, MERGE, &json!({})).await]
+    {
+        answer.refused(400, "BadRequest", "name must be provided");
+    }
+    let message = format!(" is not supported on resources of kind \"widgets.{}\"", widgets.group);
+    server.call(Method::OPTIONS, &path, &[], "").await.refused(405, "MethodNotAllowed", &message);
 }
 
 async fn an_unknown_field_is_pruned(server: Server) {

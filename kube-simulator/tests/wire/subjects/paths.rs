@@ -18,6 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_unknown_method_is_not_allowed),
         scenario(an_object_is_not_created_at_its_own_path),
         scenario(a_slash_at_the_end_does_not_matter),
+        scenario(an_invalid_timeout_is_refused),
         scenario(version_endpoint_returns_the_version),
         scenario(health_endpoints_return_ok),
         scenario(verbose_health_check_lists_its_parts),
@@ -84,6 +85,35 @@ async fn an_object_is_not_created_at_its_own_path(server: Server) {
 async fn a_slash_at_the_end_does_not_matter(server: Server) {
     let list = server.get(&format!("{}/", server.secrets())).await.expect(200);
     assert_eq!(list["kind"], "SecretList");
+}
+
+/// The texts of the errors are those of Go's `time.ParseDuration`.
+async fn an_invalid_timeout_is_refused(server: Server) {
+    for (timeout, error) in [
+        ("soon", "invalid duration \"soon\""),
+        ("-", "invalid duration \"-\""),
+        (".s", "invalid duration \".s\""),
+        ("9999999h", "invalid duration \"9999999h\""),
+        ("1", "missing unit in duration \"1\""),
+        ("1m30", "missing unit in duration \"1m30\""),
+        ("1d", "unknown unit \"d\" in duration \"1d\""),
+    ] {
+        let message = format!("invalid timeout specified in the request URL - time: {error}");
+        for path in [server.secrets(), "/version".to_owned(), "/livez".to_owned(), "/wire".to_owned()] {
+            let answer = server.get(&format!("{path}?timeout={timeout}")).await;
+            answer.refused(400, "BadRequest", &message);
+        }
+        server.post(&format!("{}?timeout={timeout}", server.secrets()), &json!({})).await.refused_with(
+            400,
+            "BadRequest",
+            error,
+        );
+    }
+    for timeout in ["", "0", "-5s", "1h", "1.5h30m", "10s&timeout=soon"] {
+        server.get(&format!("{}?timeout={timeout}", server.secrets())).await.expect(200);
+    }
+    let watch = format!("{}?watch=true&timeoutSeconds=1&timeout=soon", server.secrets());
+    assert_eq!(server.get(&watch).await.code, 200);
 }
 
 async fn version_endpoint_returns_the_version(server: Server) {
