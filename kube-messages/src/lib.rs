@@ -3,7 +3,8 @@
 //! With this table, a program can read and write any built-in kind without generated code, and
 //! convert between protobuf and JSON. The table is generated from Kubernetes' Go types, because
 //! Kubernetes' `.proto` files do not show which fields JSON omits. Nor do these files show which
-//! messages have another form in JSON than an object, such as a list.
+//! messages have another form in JSON than an object, such as a list. The table has the fields of
+//! Kubernetes 1.33 to 1.37, because newer versions lack some fields of earlier ones.
 //!
 //! ```
 //! use kube_messages::{Content, Fields, Messages, Type};
@@ -310,13 +311,24 @@ mod tests {
         }
     }
 
+    fn field(message: &str, name: &str) -> &'static Field {
+        let message = Messages::all().find(message).expect(message);
+        message.fields.iter().find(|field| field.name == name).expect(name)
+    }
+
+    #[test]
+    fn kinds_and_fields_that_only_earlier_versions_have_are_in_the_table() {
+        let only = |api_version, kind| Messages::all().of_kind(api_version, kind).expect(kind);
+        only("networking.k8s.io/v1alpha1", "IPAddress");
+        only("storagemigration.k8s.io/v1alpha1", "StorageVersionMigration");
+        assert_eq!(field("resource.v1alpha3.DeviceTaintSelector", "deviceClassName").number, 1);
+        assert_eq!(field("core.v1.PodSpec", "workloadRef").number, 42);
+        assert_eq!(field("core.v1.NodeAllocatableResourceClaimStatus", "resources").shape, Shape::Map);
+    }
+
     #[test]
     fn facts_that_proto_files_lack_are_in_the_table() {
         let messages = Messages::all();
-        let field = |message: &str, name: &str| {
-            let message = messages.find(message).expect(message);
-            message.fields.iter().find(|field| field.name == name).expect(name)
-        };
         assert!(messages.find("core.v1.Volume").expect("volumes").fields[1].is_inlined);
         assert_eq!(field("core.v1.ContainerPort", "hostPort").shape, Shape::Plain);
         assert_eq!(field("core.v1.ContainerStatus", "restartCount").shape, Shape::Always);

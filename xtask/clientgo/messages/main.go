@@ -2,7 +2,8 @@
 // from the tags of the Go types. The crate kube-messages uses this table to read and write messages without generated
 // code.
 //
-// kube-messages/src/messages.txt is the output of this command; kube-messages/src/lib.rs explains the format.
+// kube-messages/src/messages.txt has the output of this command for several versions of Kubernetes; kube-messages/src/lib.rs
+// explains the format.
 package main
 
 import (

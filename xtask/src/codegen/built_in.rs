@@ -12,7 +12,7 @@ use informer_codegen::__private::{Files, Stale, source, stale_files, update_file
 use kube_messages::Messages;
 
 use super::kubernetes::{self, Kubernetes};
-use super::{data, direct, expand, facts, lower, merging, methods, refresh};
+use super::{data, direct, expand, facts, lower, merging, messages, methods, refresh};
 
 /// The folder of informer-factory's accessors. All files in it are generated.
 const FOLDER: &str = "informer-factory/src/groups";
@@ -119,8 +119,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     let kubernetes = Kubernetes::read()?;
     if let Some(kubernetes) = &kubernetes {
-        let messages = kubernetes::go(&root.join("xtask/clientgo"), &["run", "./messages"])?;
-        refresh_file(root, MESSAGES, &messages, check)?;
+        let newest = kubernetes::go(&root.join("xtask/clientgo"), &["run", "./messages"])?;
+        refresh_file(root, MESSAGES, &messages::merge(&read_messages(root)?, &newest), check)?;
         refresh_file(root, MERGING, &merging::text(&kubernetes.open_api()?)?, check)?;
     } else {
         eprintln!("Go is not installed; the data from Kubernetes' sources is neither updated nor compared");
@@ -137,6 +137,10 @@ pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     std::fs::write(root.join(data::FILE), text)?;
     eprintln!("updated {}; write a description (`what`) for each new kind", data::FILE);
     Ok(())
+}
+
+fn read_messages(root: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(root.join(MESSAGES)).with_context(|| format!("cannot read {MESSAGES}"))
 }
 
 /// Writes `text` to `file`. With `check`, writes nothing, and fails if the file has another text.
@@ -160,9 +164,7 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
 /// Returns the folders with their generated files. Fails if [`MESSAGES`] has changed since xtask
 /// was compiled, because [`direct`] uses the content at that time.
 fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
-    let messages = root.join(MESSAGES);
-    let messages = std::fs::read_to_string(messages).with_context(|| format!("cannot read {MESSAGES}"))?;
-    if messages != Messages::text() {
+    if read_messages(root)? != Messages::text() {
         bail!("{MESSAGES} has changed since xtask was compiled; run `cargo xtask codegen` again");
     }
     let data = data::read(root)?;

@@ -11,6 +11,7 @@ mod facts;
 mod kubernetes;
 mod lower;
 mod merging;
+mod messages;
 mod methods;
 mod refresh;
 

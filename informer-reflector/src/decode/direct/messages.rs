@@ -1400,6 +1400,7 @@ impl Message for k8s_openapi::api::core::v1::PodSpec {
             39 => list(&mut self.resource_claims, field),
             40 => self.resources.present(field.content),
             41 => None,
+            42 => None,
             43 => None,
             44 => None,
             _ => unknown(&field),
