@@ -1,4 +1,4 @@
-//! Builds client-go programs with Go from `xtask/clientgo`.
+//! Builds the client-go programs of the benchmarks with Go from `xtask/clientgo`.
 
 use std::path::PathBuf;
 

@@ -6,8 +6,7 @@ use std::process::{Command, ExitCode};
 use anyhow::bail;
 
 use crate::apiserver;
-use crate::client_go;
-use crate::controlplane::{AdditionalServer, OptionalProgram, Options, Programs};
+use crate::controlplane::{self, AdditionalServer, OptionalProgram, Options, Programs};
 use crate::examples;
 use crate::process;
 use crate::signals::Signals;
@@ -27,13 +26,13 @@ const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 const SERVER_FLAGS: [&str; 2] =
     ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
-/// One tuple for each client-go program. The first element is the environment variable that gives
-/// the tests the program's path. The others are the Go package and the program's file name.
-const CLIENT_GO: [(&str, &str, &str); 4] = [
-    ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
-    ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),
-    ("INFORMER_E2E_CLIENT_GO_ELECT", "./elect", "clientgoelect"),
-    ("INFORMER_E2E_CLIENT_GO_SAMPLES", "./samples", "clientgosamples"),
+/// The client-go programs of the tests, each with the environment variable that gives the tests the
+/// program's path.
+const CLIENT_GO: [(&str, &str); 4] = [
+    ("clientgo-follow", "INFORMER_E2E_CLIENT_GO"),
+    ("clientgo-forms", "INFORMER_E2E_CLIENT_GO_FORMS"),
+    ("clientgo-elect", "INFORMER_E2E_CLIENT_GO_ELECT"),
+    ("clientgo-samples", "INFORMER_E2E_CLIENT_GO_SAMPLES"),
 ];
 
 /// The number of tests that run concurrently. It is higher than the number of cores, because these
@@ -81,11 +80,13 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if !status.success() {
         bail!("the end-to-end tests do not build; see the message above");
     }
-    let on_client_go = CLIENT_GO.map(|(variable, package, name)| {
-        client_go::build(package, name, signals).map(|path| path.map(|path| (variable, path)))
-    });
     let options = for_tests(&args.options);
     let programs = Programs::find(&options, signals)?;
+    let clients = if controlplane::has_go() {
+        Some(controlplane::ensure(&CLIENT_GO.map(|(name, _)| name), signals)?)
+    } else {
+        None
+    };
     let mut cluster = apiserver::start(&options, &programs, signals)?;
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
@@ -102,14 +103,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         let [for_kubeconfig, for_process] = variables(which);
         command.env(for_kubeconfig, kubeconfig).env(for_process, process.to_string());
     }
-    let mut programs_in_go = 0;
-    for (variable, path) in
-        on_client_go.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten()
-    {
-        command.env(variable, path);
-        programs_in_go += 1;
-    }
-    if programs_in_go < CLIENT_GO.len() {
+    if let Some(folder) = clients {
+        command.envs(CLIENT_GO.map(|(name, variable)| (variable, folder.join(name))));
+    } else {
         eprintln!("Go is not installed; skipping the tests with client-go, which need Go 1.26 or newer");
         command.args(["--skip", "client_go"]);
     }

@@ -15,11 +15,11 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The environment variable with the path of the program that runs an informer of client-go,
-/// `xtask/clientgo/follow`.
+/// `xtask/controlplane/clientgo-follow`.
 const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
 
 /// The environment variable with the path of the program that compares encodings,
-/// `xtask/clientgo/forms`.
+/// `xtask/controlplane/clientgo-forms`.
 const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
 
 /// The encodings that the Go programs request. Each run accepts exactly one of them, without a

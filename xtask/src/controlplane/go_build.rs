@@ -14,11 +14,12 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The program that simulates nodes. It has its own Go module, because it needs other versions of
-/// the Kubernetes modules.
+/// The program that simulates nodes.
 pub(crate) const KWOK: &str = "kwok";
 
-const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
+/// The Go package of KWOK, which is a dependency of our Go module. The packages of all other
+/// programs are in the module's own folder.
+const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok";
 
 /// The environment variable with the path of the folder below which built programs are kept.
 const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
@@ -61,23 +62,19 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
     eprintln!("building {} with Go; the first time this takes some minutes", names.join(", "));
     let start = Instant::now();
     let unfinished = unfinished(folder)?;
-    let ours: Vec<&str> = names.iter().copied().filter(|name| *name != KWOK).collect();
-    if !ours.is_empty() {
-        let mut command = go(module);
-        command
-            .args(["build", "-buildvcs=false", "-trimpath", "-ldflags"])
-            .arg(linker_flags(&kubernetes_version(module)?))
-            .arg("-o")
-            .arg(unfinished.path())
-            .args(ours.iter().map(|name| format!("./{name}")));
-        run(&mut command, signals)?;
-    }
-    if names.contains(&KWOK) {
-        let mut command = go(module);
-        command
-            .args(["install", "-trimpath", "-ldflags", "-s -w", KWOK_PACKAGE])
-            .env("GOBIN", unfinished.path());
-        run(&mut command, signals)?;
+    let mut command = go(module);
+    command
+        .args(["build", "-buildvcs=false", "-trimpath", "-ldflags"])
+        .arg(linker_flags(&kubernetes_version(module)?))
+        .arg("-o")
+        .arg(unfinished.path())
+        .args(names.iter().map(|name| if *name == KWOK { KWOK_PACKAGE.into() } else { format!("./{name}") }));
+    let status = process::run(&mut command, signals, || Ok(()))?;
+    if !status.success() {
+        bail!(
+            "`go` failed ({status}), see its message above; the build needs Go 1.26 or newer (an older Go \
+             downloads it if GOTOOLCHAIN=auto is set) and access to a Go module proxy"
+        );
     }
     for name in names {
         std::fs::rename(unfinished.path().join(name), folder.join("bin").join(name))
@@ -102,17 +99,6 @@ fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
         .rand_bytes(0)
         .tempdir_in(folder)
         .with_context(|| format!("cannot write to {}", folder.display()))
-}
-
-fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<()> {
-    let status = process::run(command, signals, || Ok(()))?;
-    if !status.success() {
-        bail!(
-            "`go` failed ({status}), see its message above; the build needs Go 1.26 or newer (an older Go \
-             downloads it if GOTOOLCHAIN=auto is set) and access to a Go module proxy"
-        );
-    }
-    Ok(())
 }
 
 pub(crate) fn has_go() -> bool {
@@ -189,7 +175,6 @@ fn fingerprint(module: &Path) -> anyhow::Result<String> {
     files.sort();
     let mut hash = Fnv::default();
     hash.add(&output.stdout);
-    hash.add(KWOK_PACKAGE.as_bytes());
     hash.add(linker_flags("").as_bytes());
     for file in files {
         let content = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -21,7 +21,7 @@ use clap::ValueEnum;
 use tempfile::TempDir;
 
 pub(crate) use self::additional_server::AdditionalServer;
-pub(crate) use self::go_build::{go, has_go};
+pub(crate) use self::go_build::{ensure, go, has_go};
 pub(crate) use self::programs::Programs;
 
 use self::client::Client;

@@ -1,4 +1,4 @@
-// Command forms lists all resources of the API server at the given URL in JSON, protobuf and CBOR, decodes the lists with
+// Command clientgo-forms lists all resources of the API server at the given URL in JSON, protobuf and CBOR, decodes the lists with
 // the types of client-go, and prints their differences. Go's own protobuf encoding must equal the server's, byte by byte.
 //
 // The end-to-end tests of kube-simulator run this program against the simulator.

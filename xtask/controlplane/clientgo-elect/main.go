@@ -1,4 +1,4 @@
-// Command elect takes part in a leader election with client-go: on the server of a kubeconfig, for the lease
+// Command clientgo-elect takes part in a leader election with client-go: on the server of a kubeconfig, for the lease
 // NAMESPACE/NAME, as IDENTITY. It prints "leading" when it becomes the leader, and runs until it is killed.
 //
 // In the end-to-end tests of informer-factory, the electors of this workspace compete with this program.

@@ -1,5 +1,6 @@
-// Command follow runs a shared informer of client-go, with its defaults, on the pods of a kubeconfig's server. It requests
-// the given media types, and prints the handler's replica after each event: sorted keys with resource versions.
+// Command clientgo-follow runs a shared informer of client-go, with its defaults, on the pods of a kubeconfig's
+// server. It requests the given media types, and prints the handler's replica after each event: sorted keys with
+// resource versions.
 //
 // The end-to-end tests of kube-simulator run this program against the simulator.
 package main

@@ -1,4 +1,4 @@
-// Command samples prints objects of each built-in kind with random content: one line per object, with its JSON and its
+// Command clientgo-samples prints objects of each built-in kind with random content: one line per object, with its JSON and its
 // protobuf in base64, separated by a tab. The serializers of an API server encode both. The arguments are the number of
 // objects of each kind, and a seed.
 package main
