@@ -2,7 +2,7 @@
 //!
 //! Each case has an initial list of 100,000 pods of 9 KB, and three relists: without changed pods,
 //! with a tenth of the pods changed, and with all pods changed.
-//! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000 pods.
+//! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 5,000 pods.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const PIECE: usize = 10;
 
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
-    let pods = if quick { 10_000 } else { 100_000 };
+    let pods = if quick { 5_000 } else { 100_000 };
     let runtime = tokio::runtime::Runtime::new().expect("the runtime starts");
     runtime.block_on(async {
         let server = Server {
