@@ -1,5 +1,6 @@
 //! `cargo xtask tidy --sample SEED`: draws doc comments and messages at random, for a reader to judge.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -29,8 +30,9 @@ const MESSAGE_CALLS: [&str; 13] = [
 /// fields, or formats such as `{error:#}`.
 const MIN_MESSAGE: usize = 12;
 
-/// A message is a string literal in a call such as `warn!(`. [`messages`] searches for the literal
-/// in at most this number of lines, from the first line of the call.
+/// The maximum number of lines of a declaration that are shown with a doc comment. A message is a
+/// string literal in a call such as `warn!(`. [`messages`] searches for the literal in at most this
+/// number of lines, from the first line of the call.
 const MAX_LINES: usize = 12;
 
 /// The maximum number of lines of a file's header that are shown with a doc comment.
@@ -69,17 +71,19 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
     texts.iter().take(count).for_each(|text| println!("{text}"));
 }
 
-/// Returns each block of doc comments with the line that it documents and, for a member, the first
-/// line of the surrounding type, trait or `impl` block. Begins each text with the file's header,
-/// because the header explains the words of the file.
+/// Returns each block of doc comments with the declaration that it documents. Begins each text with
+/// what a reader has read before: the file's header and, for a member, the first paragraph about
+/// its type, if the type is in this file, and the first line of the surrounding type, trait or
+/// `impl` block.
 fn doc_comments(source: &Source) -> Vec<Text> {
-    let lines = || source.lines().map(|(_, line)| line);
-    let header: Vec<&str> =
-        lines().take_while(|line| line.starts_with("//!")).take(MAX_HEADER_LINES).collect();
+    let lines: Vec<_> = source.lines().filter(|(number, _)| !source.is_test(*number)).collect();
+    let header = source.lines().map(|(_, line)| line).take_while(|line| line.starts_with("//!"));
+    let header: Vec<&str> = header.take(MAX_HEADER_LINES).collect();
     let mut texts = Vec::new();
+    let mut types: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut block: Vec<&str> = Vec::new();
     let mut parent = "";
-    for (number, line) in source.lines().filter(|(number, _)| !source.is_test(*number)) {
+    for (index, (number, line)) in lines.iter().enumerate() {
         if line.ends_with('{') && PARENTS.iter().any(|start| line.starts_with(start)) {
             parent = line;
         }
@@ -92,18 +96,45 @@ fn doc_comments(source: &Source) -> Vec<Text> {
         if line.starts_with("///") || line.starts_with("//!") {
             block.push(line);
         } else if !block.is_empty() && !line.starts_with("#[") {
-            block.push(line);
-            if is_member {
-                block.insert(0, parent);
-            }
+            let mut text = Vec::new();
             if !block[0].starts_with("//!") {
-                block.splice(0..0, header.iter().copied());
+                text.extend(&header);
             }
-            texts.push(Text { place: format!("{}:{number}", source.path.display()), text: block.join("\n") });
-            block.clear();
+            if is_member {
+                text.extend(words(parent).filter_map(|word| types.get(word)).flatten());
+                text.push(parent);
+            } else if let Some(name) = type_name(line) {
+                types.insert(name, block.iter().copied().take_while(|line| *line != "///").collect());
+            }
+            text.append(&mut block);
+            let text = text.join("\n") + "\n" + &declaration(&lines[index..]);
+            texts.push(Text { place: format!("{}:{number}", source.path.display()), text });
         }
     }
     texts
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+}
+
+/// Returns the name of the type or trait that `line` declares.
+fn type_name(line: &str) -> Option<&str> {
+    words(line).skip_while(|word| !["struct", "enum", "trait"].contains(word)).nth(1)
+}
+
+/// Returns the first declaration in `lines`, in one line and without its body.
+fn declaration(lines: &[(usize, &str)]) -> String {
+    let mut text = String::new();
+    for (_, line) in lines.iter().take(MAX_LINES) {
+        text.push_str(line.trim());
+        let is_open = text.matches('(').count() > text.matches(')').count();
+        if !is_open && text.ends_with(['{', ';', ',', '}']) || text.is_empty() {
+            break;
+        }
+        text.push(' ');
+    }
+    text
 }
 
 /// Returns the string literals of log lines, errors and program output.
@@ -172,9 +203,16 @@ mod tests {
         let source = Source::new("a/src/lib.rs", text);
         let docs: Vec<_> = doc_comments(&source).into_iter().map(|text| (text.place, text.text)).collect();
         assert_eq!(docs[1], ("a/src/lib.rs:6".into(), "//! A file.\n/// B.\n/// More.\nfn b() {".into()));
-        let field = doc_comments(&Source::new("a/src/lib.rs", "struct D {\n    /// E.\n    e: u8,\n}\n"));
-        assert_eq!(field[0].text, "struct D {\n/// E.\ne: u8,");
         let messages: Vec<_> = messages(&source).into_iter().map(|text| (text.place, text.text)).collect();
         assert_eq!(messages, [("a/src/lib.rs:7".into(), "cannot read {x}: try again".into())]);
+    }
+
+    #[test]
+    fn members_are_drawn_with_their_type_and_declaration() {
+        let text = "/// D.\n///\n/// More.\nstruct D {\n    /// E.\n    e: u8,\n}\n\nimpl D {\n    /// F.\n    \
+                    fn f(\n        g: u8,\n    ) -> u8 {\n    }\n}\n";
+        let docs = doc_comments(&Source::new("a/src/lib.rs", text));
+        assert_eq!(docs[1].text, "/// D.\nstruct D {\n/// E.\ne: u8,");
+        assert_eq!(docs[2].text, "/// D.\nimpl D {\n/// F.\nfn f( g: u8, ) -> u8 {");
     }
 }
