@@ -52,7 +52,7 @@ async fn run(plan: &Plan, prune: fn(&mut Pod)) -> anyhow::Result<()> {
     let events = watcher(pods, config).map_ok(move |event| event.modify(prune));
     let task = tokio::spawn(follow(events, Arc::clone(&meter), synced));
     let Ok(count) = is_synced.await else {
-        return task.await.context("the handler panicked")?;
+        return task.await.context("the task that reads kube-runtime's watcher panicked")?;
     };
     print(&format!("synced {count}"))?;
     let events = meter.done().await;

@@ -21,8 +21,9 @@ pub(super) enum Population {
         arrived: bool,
         /// How many of the queued keys belong to the initial list.
         queued: usize,
-        /// How many keys of the batch in flight belong to the initial list, without requeued keys;
-        /// plus one if this batch announces the end of the list.
+        /// How many keys of the batch in flight belong to the initial list; plus one if this batch
+        /// announces the end of the list. A key that the consumer puts back into the queue no
+        /// longer counts.
         in_flight: usize,
         /// Whether the consumer has taken the batch that announces the end of the list.
         announced: bool,

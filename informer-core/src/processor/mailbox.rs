@@ -135,9 +135,10 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// Takes the handler's next events from the shared backlog. Returns `None` if the mailbox has
-    /// just been closed, or if the next batch has not been coalesced yet. In both cases, the caller
-    /// starts again with [`take_or_sleep`](Self::take_or_sleep).
+    /// First coalesces the batches in the shared backlog. Then takes the handler's next events from
+    /// it. Returns `None` if the mailbox has just been closed, or if the handler's next batch was
+    /// published after the coalescing. In both cases, the caller starts again with
+    /// [`take_or_sleep`](Self::take_or_sleep).
     fn take_shared(&self) -> Option<Cursor<K>> {
         let mut garbage = Garbage::none();
         let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
