@@ -38,7 +38,10 @@ fn main() -> ExitCode {
     let scenarios = scenario::all();
     let mut trials: Vec<Trial> =
         scenarios.iter().filter_map(|scenario| scenario.trial(Place::Simulator)).collect();
-    trials.extend(scenarios.iter().filter_map(|scenario| scenario.trial(Place::Server)));
+    // No scenario can begin while an exclusive scenario waits until the others have ended. So the
+    // exclusive scenarios run last.
+    let (exclusive, others): (Vec<_>, Vec<_>) = scenarios.iter().partition(|scenario| scenario.alone);
+    trials.extend(others.into_iter().chain(exclusive).filter_map(|scenario| scenario.trial(Place::Server)));
     trials.extend(table::trials(&scenarios));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -45,7 +45,7 @@ pub(crate) struct Scenario {
     /// The place where the scenario cannot run, and the reason; `None` if it runs in both places.
     pub(crate) left_out: Option<(Place, &'static str)>,
     /// Whether the scenario disturbs other scenarios on the same server.
-    alone: bool,
+    pub(crate) alone: bool,
     /// Whether the scenario needs its own TCP connection. The simulator has TCP connections only if
     /// it serves a socket.
     over_a_socket: bool,
