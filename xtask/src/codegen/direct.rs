@@ -191,11 +191,16 @@ fn path(message: &str) -> anyhow::Result<TokenStream> {
 
 /// Returns the types of k8s-openapi, with the fields that all versions have.
 fn types() -> anyhow::Result<Types> {
+    let common = types_of_each_version()?.into_iter().reduce(|common, types| intersection(common, &types));
+    common.context("k8s-openapi has no Cargo feature `v1_*`; adapt xtask/src/codegen/refresh.rs")
+}
+
+fn types_of_each_version() -> anyhow::Result<Vec<Types>> {
     let (folder, features) = sources()?;
     let groups: BTreeSet<_> = Messages::all().names().filter_map(|name| name.rsplit_once('.')).collect();
     let modules: BTreeSet<_> =
         groups.iter().map(|(module, _)| path_text(module).replace("::", "/")).collect();
-    let mut common: Option<Types> = None;
+    let mut versions = Vec::new();
     for feature in &features {
         let mut types = Types::new();
         for module in &modules {
@@ -204,12 +209,9 @@ fn types() -> anyhow::Result<Types> {
                 read_module(&folder, &module.replace('/', "::"), &mut types)?;
             }
         }
-        common = Some(match common {
-            None => types,
-            Some(common) => intersection(common, &types),
-        });
+        versions.push(types);
     }
-    common.context("k8s-openapi has no Cargo feature `v1_*`; adapt xtask/src/codegen/refresh.rs")
+    Ok(versions)
 }
 
 fn intersection(mut common: Types, types: &Types) -> Types {
@@ -257,4 +259,39 @@ fn read_type(text: &str) -> Option<(&str, BTreeMap<String, Member>)> {
         Some((json.strip_prefix('"')?.to_owned(), Member { name: name.to_owned(), rust_type }))
     };
     Some((name, text.lines().filter_map(key).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds the names of the fields of `message`, and of messages that are inlined in it.
+    fn names(message: &Message, found: &mut BTreeSet<&str>) {
+        for field in &message.fields {
+            match field.message() {
+                Some(inner) if field.is_inlined => names(inner, found),
+                _ => _ = found.insert(field.name),
+            }
+        }
+    }
+
+    #[test]
+    fn messages_have_the_fields_of_all_kubernetes_versions() {
+        let versions = types_of_each_version().unwrap();
+        let (mut compared, mut missing) = (0, Vec::new());
+        for message in Messages::all().names().filter_map(|name| Messages::all().find(name)) {
+            // The envelope around an object has its type.
+            let mut known = BTreeSet::from(["apiVersion", "kind"]);
+            names(message, &mut known);
+            let path = path_text(message.name);
+            for field in versions.iter().filter_map(|types| types.get(&path)).flat_map(BTreeMap::keys) {
+                compared += 1;
+                if !message.is_choice && !known.contains(field.as_str()) {
+                    missing.push(format!("{path}::{field}"));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:?}");
+        assert!(versions.len() >= 5 && compared > 10_000, "{} versions, {compared} fields", versions.len());
+    }
 }
