@@ -166,8 +166,8 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Returns the top-level fields of the schema other than `apiVersion`, `kind`, `metadata`, `spec`
-/// and `status`. Generated types omit these fields. The error says why the version is not usable.
+/// Returns the top-level fields that the schema has in addition to `apiVersion`, `kind`,
+/// `metadata`, `spec` and `status`. The error says why the version is not usable.
 fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {

@@ -95,7 +95,8 @@ impl Generator {
     }
 }
 
-/// The result of [`Generator::write`] or [`Generator::check`].
+/// The numbers of generated and written files, and the list of skipped definitions, versions and
+/// fields. [`Generator::write`] and [`Generator::check`] return a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {

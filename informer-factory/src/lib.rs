@@ -22,8 +22,9 @@
 //! An informer combines three crates that are also useful alone: [`informer_core`] (queue,
 //! processor, handlers), [`informer_store`] (store and indexes) and [`informer_reflector`] (list
 //! and watch). This crate re-exports the three crates, and re-exports at its root the types that
-//! most programs need. The modules have the others: [`status`] what informers report about
-//! themselves, [`dynamic`] informers without a Rust type, and [`namespaces`] one watch per namespace.
+//! most programs need. Modules contain the other types. [`status`] contains the types for health,
+//! counts and failures. [`dynamic`] contains the informers for kinds without a Rust type.
+//! [`namespaces`] contains the types for informers with one watch per namespace.
 //!
 //! The crate `informer-controller` runs controllers on these informers: reconcile functions,
 //! tracking of a controller's own writes, and leader election.

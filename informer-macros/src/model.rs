@@ -156,8 +156,9 @@ fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks the attributes of a type with `own_resource`, which implements `Resource` itself. The
-/// attributes `group`, `version`, `kind` and `plural` only determine the names of the accessors.
+/// Checks the attributes of a type with `own_resource`. The user's code implements `kube::Resource`
+/// for such a type, so the derive does not. The attributes `group`, `version`, `kind` and `plural`
+/// only determine the names of the accessors.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {

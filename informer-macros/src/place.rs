@@ -20,12 +20,12 @@ pub(crate) struct Place {
     pub(crate) group: GroupAccessor,
 }
 
-/// The method of the factory that selects the group.
+/// Whether the kind's group needs a new method of the factory.
 pub(crate) enum GroupAccessor {
-    /// A new method of the factory, such as `stable`.
+    /// The group needs a new method. The identifier is the method's name, such as `stable`.
     New(Ident),
-    /// A method that the factory already has, because the group is built in. The identifier names
-    /// the type that has the accessors of the version, such as `CoreV1`.
+    /// The factory already has a method for the group, such as `core`. The identifier is the type
+    /// that gets the kind's accessor, such as `CoreV1` for the version `v1` of the core group.
     BuiltIn(Ident),
 }
 

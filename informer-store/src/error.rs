@@ -45,9 +45,9 @@ pub enum IndexError {
     Function {
         /// The name of the index.
         name: String,
-        /// The key of the object for which the function failed.
+        /// The key of the object for which the index function failed.
         key: ObjectKey,
-        /// The error that the function returned, or the message of its panic.
+        /// The error that the index function returned, or the message of its panic.
         error: String,
     },
 }
@@ -64,7 +64,8 @@ pub struct IndexFailure {
     pub key: ObjectKey,
     /// The resource version of the object.
     pub resource_version: ResourceVersion,
-    /// The error that the function returned, or a message about a panic.
+    /// The error that the index function returned, or a message about a panic of the index
+    /// function, `Hash` or `Eq`.
     pub error: String,
 }
 

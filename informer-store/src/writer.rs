@@ -16,7 +16,7 @@ use crate::sync::{Condvar, Mutex, RwLock};
 use crate::transaction::{PreparedTransaction, Transaction};
 use crate::{IndexFailure, Indexer};
 
-/// A change of the store.
+/// A change of one object that a caller requests from [`StoreWriter::transaction`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Change<K> {

@@ -153,9 +153,9 @@ impl App {
         found.or((!visible.is_empty()).then_some(0))
     }
 
-    /// Returns the selected row, and the details of its informer or the reason why they could not
-    /// be read. The details are `None` before the response; the result is `None` if no row is
-    /// visible.
+    /// Returns `None` if no row is visible. Otherwise returns the selected row and the inspector's
+    /// response for its informer: the details, or the reason why they could not be read. Before the
+    /// response arrives, the second part of the pair is `None`.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

@@ -52,7 +52,8 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// The document of `/inspect/api/overview`. A document without the required fields is not from an inspector.
+/// The document of `/inspect/api/overview`. A document without the required fields is not from an
+/// inspector.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Overview {
     /// The time since the inspector was created, in milliseconds.
@@ -67,8 +68,8 @@ pub(crate) struct Overview {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Informer {
-    /// Identifies the informer in requests. It must not be shown unchanged, because the server can send
-    /// characters that control the terminal.
+    /// Identifies the informer in requests. The text must not be shown unchanged, because the
+    /// server can send characters that control the terminal.
     pub(crate) id: String,
     pub(crate) description: Text,
     pub(crate) object: Text,
@@ -229,7 +230,8 @@ pub(crate) struct Rates {
     pub(crate) calls: Option<f64>,
 }
 
-/// The previous overview, from which rates are computed.
+/// The time of the previous [`Overview`], and the numbers of each informer's events and handler
+/// calls at that time. Rates are computed from these numbers and the next [`Overview`].
 #[derive(Debug, Default)]
 pub(crate) struct History {
     at: u64,

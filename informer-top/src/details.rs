@@ -172,8 +172,8 @@ fn name(controller: &Controller) -> &str {
     if controller.name.is_empty() { "controller" } else { &controller.name }
 }
 
-/// Returns texts about the keys of a controller that fail, and about its parked keys, which wait
-/// for a cache. Each group is limited to [`MAX_KEYS`] keys.
+/// Returns texts about a controller's failing keys, and about its parked keys. Parked keys wait for
+/// a cache. Each group is limited to [`MAX_KEYS`] keys.
 fn keys(controller: &Controller) -> Vec<String> {
     let name = name(controller);
     let failed = controller.failed_keys.iter().map(|it| {

@@ -91,8 +91,9 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads the token from the file or the environment. The token is not an argument, because other
-/// users can see arguments.
+/// Returns the inspector's token: the content of the file `--token-file` or, without this option,
+/// of the variable `INFORMER_TOP_TOKEN`. No option has the token itself as its value, because other
+/// users of the machine can see a program's arguments.
 fn token(args: &Args) -> Result<Option<String>, String> {
     let token = match &args.token_file {
         Some(path) => std::fs::read_to_string(path)

@@ -95,15 +95,16 @@ impl<M: Metrics + ?Sized> Metrics for Arc<M> {
     }
 }
 
-/// The items that workers have at this moment, and the time since they were taken.
+/// A snapshot of a queue: the number of items that workers have, and the sum and the maximum of the
+/// items' ages. The age of an item is the time since a worker took the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct UnfinishedWork {
     /// The number of items that workers have.
     pub items: usize,
-    /// The sum of the ages of all items that workers have. The age is the time since a worker took
-    /// the item. If the sum grows as fast as time passes, a worker is stuck.
+    /// The sum of the ages of all items that workers have. If the sum grows as fast as time passes,
+    /// a worker is stuck.
     pub total: Duration,
-    /// The time since a worker took the oldest item.
+    /// The age of the oldest item that a worker has.
     pub longest: Duration,
 }

@@ -85,7 +85,8 @@ pub(crate) enum Next {
     At(Instant),
 }
 
-/// The result of [`State::end`].
+/// The key of an ended item, the time for which the worker had the item, and whether the key was
+/// added again.
 pub(crate) struct Ended<T> {
     /// The key, if the queue does not keep it. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
@@ -244,8 +245,8 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns whether the queue is shut down and a worker that finds no item must not wait. During
-    /// a drain, workers wait for keys that were added while a worker had them.
+    /// Returns `true` if the queue is shut down and no key is queued. Exception: during a drain,
+    /// returns `false` while a worker has a key that will be queued again.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back

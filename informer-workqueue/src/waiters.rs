@@ -35,7 +35,8 @@ impl Waiters {
         Ticket(self.last)
     }
 
-    /// Unregisters a waiter. If the waiter has not been woken, returns its unused waker.
+    /// Unregisters the waiter with this ticket. If the waiter has not been woken, returns its
+    /// unused waker.
     pub(crate) fn unregister(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket);
         if position.is_none() {
@@ -53,8 +54,8 @@ impl Waiters {
         Some(chosen)
     }
 
-    /// Selects a waiter, and returns its waker, which the caller must call. Returns `None` if the
-    /// waiter has been woken already.
+    /// Returns the waker of the waiter with this ticket. The caller must call the waker. Returns
+    /// `None` if the waiter has been woken already.
     pub(crate) fn choose(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket)?;
         let (_, waker) = self.waiting.remove(position)?;

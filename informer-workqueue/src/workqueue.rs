@@ -78,7 +78,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Adds a key with [`Priority::Normal`], unless it is queued already with at least this
-    /// priority. If a worker has the key, the key is queued when the worker ends its item.
+    /// priority. If a worker has taken the key as an [`Item`], the key is queued when the item
+    /// ends.
     ///
     /// After a shutdown, neither this method nor any other method adds keys.
     pub fn add(&self, key: T) {
@@ -87,7 +88,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
 
     /// Adds a key with a priority, unless it is queued already with at least this priority. If the
     /// key is queued with a lower priority, it moves to the end of the keys with `priority`. If a
-    /// worker has the key, the key is queued when the worker ends its item.
+    /// worker has taken the key as an [`Item`], the key is queued when the item ends.
     pub fn add_with_priority(&self, key: T, priority: Priority) {
         self.shared.add(key, priority);
     }
@@ -142,7 +143,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.limiter.num_requeues(key)
     }
 
-    /// Waits for an item; `None` once the queue is shut down and empty.
+    /// Waits for a queued key and returns it as an [`Item`]. Returns `None` once the queue is shut
+    /// down and empty.
     ///
     /// If keys are delayed or retried, this method needs a tokio runtime with time enabled. It
     /// takes part in tokio's cooperative scheduling: a task that takes many items yields to other
@@ -188,9 +190,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// Stops accepting keys, drops delayed keys, and waits until no key is queued and workers have
     /// ended all items. Workers must continue to take items until `get` returns `None`.
     ///
-    /// Before the shutdown, a key can be added while a worker has its item. Such a key is queued
-    /// again when the item ends, and the drain waits for the key. After the shutdown, a
-    /// [retry](Item::retry) only ends the item, and does not add the key again.
+    /// Before the shutdown, a key can be added while a worker has an [`Item`] with this key. The
+    /// key is then queued again when the item ends, and the drain waits for the key. After the
+    /// shutdown, a [retry](Item::retry) only ends the item, and does not add the key again.
     ///
     /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
     /// the wait.

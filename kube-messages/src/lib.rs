@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_fields_that_only_earlier_versions_have_are_in_the_table() {
+    fn kinds_and_fields_of_earlier_versions_are_in_the_table() {
         let only = |api_version, kind| Messages::all().of_kind(api_version, kind).expect(kind);
         only("networking.k8s.io/v1alpha1", "IPAddress");
         only("storagemigration.k8s.io/v1alpha1", "StorageVersionMigration");

@@ -38,7 +38,8 @@ type Module = (&'static str, &'static str);
 /// `xtask/controlplane`.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
-/// The other modules. The code for their definitions is generated and compiled, but not run.
+/// All modules with definitions, except [`GATEWAY_API`]. The code for these definitions is
+/// generated and compiled, but not run.
 const OTHERS: [Module; 6] = [
     ("github.com/cert-manager/cert-manager@v1.16.2", "deploy/crds"),
     ("github.com/crossplane/crossplane@v1.18.2", "cluster/crds"),

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
     if args.long {
-        command.args(long_form());
+        command.args(long_test_arguments());
     } else {
         command.args(["--skip", LONG]).env("RUST_TEST_THREADS", CONCURRENT_TESTS);
     }
@@ -149,9 +149,10 @@ fn tests() -> Command {
     command
 }
 
-/// Returns test arguments that show measurements, and skip the test with iptables if iptables
-/// cannot be used.
-fn long_form() -> Vec<&'static str> {
+/// Returns the test arguments for `cargo xtask e2e --long`. The arguments show the output of the
+/// tests, because it contains measured times. If iptables cannot be used, the arguments skip the
+/// test that drops packets.
+fn long_test_arguments() -> Vec<&'static str> {
     let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
     let mut arguments = vec!["--show-output"];
     if !lists_rules.is_ok_and(|output| output.status.success()) {

@@ -49,7 +49,7 @@ enum Command {
     /// Generate Rust methods that return informers, such as `core().v1().pods()`, for Kubernetes'
     /// own kinds or, with `--crd`, for custom resources
     Codegen(codegen::Args),
-    /// Fuzz decoders, responses, continue tokens and selectors, for a minute in all by default
+    /// Fuzz decoders, responses, continue tokens and selectors; by default for one minute in total
     Fuzz(fuzz::Args),
     /// Generate types and accessors from public custom resource definitions, compile them, and
     /// use those of Gateway API to watch objects on a real kube-apiserver

@@ -54,9 +54,9 @@ enum Coverage {
         /// namespace again. Cancelled if the informer of this cache stops before that, or if the
         /// namespace is removed before this cache has listed it.
         complete: Completion,
-        /// Empty if the cache `caches[cache_index]` has not listed the namespace. If this cache no
-        /// longer watches the namespace: one token for each other cache that adds keys to the queue
-        /// and still watches the namespace. A token is cancelled when its cache stops watching.
+        /// One token for each cache that adds keys to the queue and still watches the namespace. A
+        /// token is cancelled when its cache stops watching the namespace. No tokens are needed,
+        /// and the list is empty, if the cache `caches[cache_index]` has not listed the namespace.
         other_watches: Vec<CancellationToken>,
     },
     /// Keys of the namespace are dropped, for one of these reasons:

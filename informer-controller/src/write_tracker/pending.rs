@@ -1,4 +1,5 @@
-//! [`Pending`]: a write that a cache possibly lacks, and the condition to wait for.
+//! [`Pending`]: a write that a cache possibly lacks. The write's key waits until the write's
+//! [`Condition`] is met, for example until the cache has the write, or until a deadline is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +20,9 @@ use informer_factory::SharedIndexInformer;
 /// namespace.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks. To change the condition or the deadline, the tracker
-/// replaces the whole `Pending`.
+/// A write that a cache possibly lacks, the condition that ends the wait for the write, and the
+/// deadline of the wait. To change the condition or the deadline, the tracker replaces the whole
+/// `Pending`.
 pub(super) struct Pending {
     pub(super) id: u64,
     pub(super) until: Instant,
@@ -115,8 +117,8 @@ impl Condition {
         }
     }
 
-    /// Returns the condition to wait for if the server lacked `object` at `version`; `None` if the
-    /// cache lacks the object, too.
+    /// Returns a [`Leaving`](Self::Leaving) condition for an object that the server lacked at
+    /// `version`. Returns `None` if the cache lacks the object, too.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,

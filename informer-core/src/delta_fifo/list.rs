@@ -83,12 +83,12 @@ impl<K> Listed<K> {
     }
 }
 
-/// The kind of an arriving list: the queue's initial list, the initial list of one namespace, or no
-/// initial list. If each namespace has its own source, the queue's initial list has one part per
-/// namespace.
+/// The initial list to which an arriving list belongs, if any. If each namespace has its own
+/// source, the queue's initial list has one part per namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The arriving list is the initial list of the queue, or its part for one namespace.
+    /// The arriving list is the queue's whole initial list, or one namespace's part of the queue's
+    /// initial list.
     OfQueue,
     /// The arriving list is the initial list of a namespace, but no part of the queue's initial
     /// list. The namespace was added later, or is optional and was not listed before the queue's
@@ -96,7 +96,8 @@ pub(super) enum FirstList {
     OfNamespace,
     /// The arriving list is not an initial list, for one of three reasons:
     /// - An initial list has already ended, so this list is a relist.
-    /// - The queue received a change before any list. Its initial list then counts as ended.
+    /// - The queue received a change before any list. The queue's initial list then counts as
+    ///   ended.
     /// - The namespace of the list is no longer watched. The list is ignored.
     Over,
 }

@@ -3,8 +3,9 @@
 //! A handler cannot read an encoded object directly. The handler receives a copy of the event, and
 //! the copy decodes an object at the first read. The copy then keeps the decoded object in memory.
 //!
-//! Handlers that do not read objects share one copy of each event. Each handler that reads objects
-//! gets its own copies, because the shared copies exist until all handlers have received the batch.
+//! Handlers that have not read an encoded object so far share one copy of each event. After its
+//! first read, a handler gets its own copies, because the shared copies exist until all handlers
+//! have received the batch.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -29,8 +30,8 @@ impl<K> HandlerBatch<K> {
 }
 
 impl HandlerBatch<AnyObject> {
-    /// Returns the shared copy of the event with the index `at`. Handlers can read the objects of
-    /// this copy, even if they are encoded.
+    /// Returns the shared copy of the event with the index `at`, for handlers that have not read an
+    /// encoded object so far. If such a handler then reads an object, the copy decodes the object.
     pub(super) fn open_event(&self, at: usize) -> &Event<AnyObject> {
         // Opening the handles again for each of a hundred handlers would be the largest cost of an
         // event.

@@ -1,5 +1,8 @@
-//! [`PublishGuard`]: a published batch of events. A handler is slow while its waiting events are
-//! coalesced. Slow handlers share a backlog of coalesced events.
+//! [`PublishGuard`]: a batch of events that is already in the mailboxes of the handlers. Dropping
+//! the guard wakes the handlers. The guard holds no lock.
+//!
+//! A handler is slow while its waiting events are coalesced. Slow handlers share one backlog of
+//! coalesced events. Dropping the guard also merges the batch into this backlog.
 
 use std::fmt;
 use std::task::Waker;
@@ -12,8 +15,8 @@ use super::mailbox::Mailbox;
 use super::shared_backlog::Backlogs;
 use crate::{AnyObject, Event, EventBatch};
 
-/// A published batch. Dropping the guard wakes the handlers, coalesces the batch for slow handlers,
-/// and drops unused objects.
+/// A batch of events that is already in the mailboxes of the handlers. Dropping the guard wakes the
+/// handlers, coalesces the batch for slow handlers, and drops unused objects.
 ///
 /// A caller that [publishes](super::SharedProcessor::publish) under a lock must release the lock
 /// before it drops the guard, because wakers and destructors of objects can run any code.

@@ -3,8 +3,8 @@
 //!
 //! A section has the coalesced events of consecutive batches. New events are merged into the last
 //! section while it is open (not sealed). If several handlers need a section, it is sealed when the
-//! first of these handlers takes it: later events then go to a new section. Once no handler needs
-//! only the new section, the two become one.
+//! first of these handlers takes it: later events then go to a new section. Once every handler that
+//! needs the new section also needs the sealed section, these two sections are merged.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub(super) struct Sections<K> {
 }
 
 /// The events of consecutive batches, merged to at most one change per key. Merged batches cannot
-/// be separated again, so no handler may need only the later batches of a section.
+/// be separated again. So each handler that needs a batch of a section must need the section's
+/// first batch, too.
 struct Section<K> {
     start: Sequence,
     content: Content<K>,

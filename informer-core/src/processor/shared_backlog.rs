@@ -45,9 +45,9 @@ pub(super) struct SharedPart {
     from: Sequence,
     /// One more than the sequence number of the last batch that was published for the handler.
     to: Sequence,
-    /// The handler takes resyncs only from sections that begin with a batch before this sequence
-    /// number. A [`push`](SharedBacklog::push) with `wants_resyncs` sets the number to one more
-    /// than the sequence number of the pushed batch.
+    /// The handler takes the resyncs of a section only if the sequence number of the section's
+    /// first batch is less than `resyncs_end`. A [`push`](SharedBacklog::push) with `wants_resyncs`
+    /// sets `resyncs_end` to one more than the sequence number of the pushed batch.
     // The merged events of several batches are taken together, so the handler can also receive
     // resyncs that were due only for other handlers.
     resyncs_end: Sequence,
@@ -135,8 +135,8 @@ impl<K> Staged<K> {
     }
 
     /// Records in `untaken`, one handler's part of the backlog, that this handler has taken all
-    /// batches before `next`. If `next` is `None`, this handler has taken all batches that have
-    /// been coalesced. Returns whether this handler still has batches to take.
+    /// batches with sequence numbers below `next`. If `next` is `None`, this handler has taken all
+    /// batches that have been coalesced. Returns whether this handler still has batches to take.
     fn advance(&mut self, untaken: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(untaken.from);
         untaken.from = next.unwrap_or_else(|| self.first_uncoalesced());

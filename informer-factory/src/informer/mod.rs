@@ -234,9 +234,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns a [`Completion`] that is set when the initial list is in the store.
     ///
-    /// An informer of several namespaces does not wait for a namespace that the server has refused
-    /// (403) for ten seconds. But at least one namespace must have been listed. The informer logs a
-    /// warning for each refused namespace.
+    /// An informer of several namespaces stops waiting for a namespace if the server answers all
+    /// requests for it with 403 during ten seconds. The informer logs a warning for each such
+    /// namespace. But at least one namespace must have been listed.
     /// [`cache_in`](Self::cache_in) waits for one namespace, even if the server refuses it.
     #[must_use]
     pub fn synced(&self) -> Completion {

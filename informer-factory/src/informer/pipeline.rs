@@ -23,7 +23,8 @@ pub(super) struct Pipeline {
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) processor: SharedProcessor<AnyObject>,
     pub(super) source: Arc<Source<AnyObject>>,
-    /// Sends the store's watermark. A change wakes callers that wait for a resource version.
+    /// Sends the store's watermark: the resource version that the store has reached. Each send
+    /// wakes the callers that wait until the store reaches a certain version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
     pub(super) progress: Arc<Progress>,
 }

@@ -150,8 +150,9 @@ impl SourceStatus {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
     }
 
-    /// Returns how many object versions have not been stored so far, because they could not be
-    /// decoded or transformed. Counts only the namespaces that are watched now.
+    /// Returns the total number of object versions that could not be decoded or transformed.
+    /// Versions that were replaced or deleted later still count. Counts only the namespaces that
+    /// are watched now.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()

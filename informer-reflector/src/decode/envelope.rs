@@ -49,7 +49,8 @@ impl<'b> Unknown<'b> {
     }
 }
 
-/// The start of a protobuf field whose content is bytes.
+/// The first two numbers of a length-delimited protobuf field (a string, bytes or a message): its
+/// tag, which contains the field number, and the length of its content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) number: u64,

@@ -6,10 +6,11 @@ use serde::de::{Error, Unexpected};
 
 use super::tape::Tape;
 
-/// Names the field, and contains no value of the object, because values can be secret.
+/// The reason why an object cannot be decoded, and the path of the field with the error. Contains
+/// no value of the object, because values can be secret.
 #[derive(Debug)]
 pub(crate) struct DecodeError {
-    /// Boxed, so that the results of all decoding steps are small.
+    /// The reason and the path. Boxed, so that each `Result` with this error is small.
     parts: Box<Parts>,
 }
 

@@ -1,5 +1,5 @@
 //! [`Form`]: the form in which an arriving object is stored: either decoded, or [encoded](Encoded).
-//! A tape is an object as a list of tokens.
+//! A tape is an object as a list of tokens. A [`Message`] describes a protobuf message type.
 
 use std::sync::{Arc, LazyLock};
 
@@ -30,11 +30,13 @@ static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
 
-/// An object that has arrived from the server.
+/// An object that has arrived from the server: as a tape and, if it arrived as protobuf, also as
+/// bytes.
 pub(super) struct Arrived<'b> {
-    /// The object without the fields that are not stored.
+    /// The object without the fields that the decoder skips.
     pub(super) tape: Tape<'b>,
-    /// The object's message and its complete bytes; `None` in JSON, or if the type is unknown.
+    /// The description of the object's message type, and all bytes of the object. `None` for an
+    /// object in JSON, or if the message type is unknown.
     pub(super) protobuf: Option<(&'static Message, &'b [u8])>,
 }
 
@@ -98,8 +100,9 @@ pub(crate) struct Encoder {
     decode: Decode,
     type_name: &'static str,
     json: Arc<Codec>,
-    /// The message of the objects, and the codec of stored messages. `None` if not every
-    /// well-formed message can be decoded into the Rust type (`ExpectedType::infallible_message`).
+    /// The description of the message type that all objects have in protobuf, and the codec for
+    /// objects stored as protobuf. `None` if a well-formed object could fail to decode into the
+    /// Rust type (`ExpectedType::infallible_message`).
     protobuf: Option<(&'static Message, Arc<Codec>)>,
 }
 

@@ -16,12 +16,13 @@ pub(super) const MAX_DEPTH: usize = 128;
 
 pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
 
-/// A JSON value without its pruned fields.
+/// A JSON value that the [`Scanner`] has read: a tape without the pruned fields, and the length of
+/// the JSON text.
 #[derive(Debug)]
 pub(super) struct Value<'j> {
     pub(super) tape: Tape<'j>,
-    /// The length of the value in the text, including the pruned fields and the blanks before the
-    /// value.
+    /// The length of the value in the text, in bytes, including the pruned fields and the blanks
+    /// before the value.
     pub(super) len: usize,
 }
 

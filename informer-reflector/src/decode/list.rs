@@ -52,10 +52,11 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The number of bytes to collect before items are decoded: [`SLICE`], or fewer in tests.
+    /// The minimum of `look_at`: [`SLICE`], or less in tests.
     slice: usize,
-    /// The number of undecoded bytes to wait for. It grows while a large item is incomplete, so
-    /// that the start of the item is not decoded again after each push.
+    /// Decoding starts when the buffer contains at least this many undecoded bytes. The number
+    /// grows while a large item is incomplete. Otherwise each push would decode the start of the
+    /// item again.
     look_at: usize,
     max_object_size: usize,
     state: State,
@@ -105,7 +106,8 @@ struct Head {
     api_version: Option<String>,
     metadata: ListMeta,
     has_items: bool,
-    /// The message of the items in protobuf; `None` in JSON, or if the kind is unknown.
+    /// The description of the items' protobuf message type; `None` in JSON, or if the kind is
+    /// unknown.
     message: Option<&'static Message>,
 }
 

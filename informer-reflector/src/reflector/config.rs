@@ -12,7 +12,10 @@ use super::server::SharedServer;
 /// has the setting.
 ///
 /// Standalone [`Reflector`](super::Reflector)s, informers and factories (for all informers, or for
-/// those of one type) accept these settings. Clones share the [state of the server](Self::server).
+/// those of one type) accept these settings.
+///
+/// Clones share one [`SharedServer`](Self::server). It records whether the server is unavailable,
+/// and for which resources the server's streaming lists do not work.
 #[derive(Clone)]
 #[must_use]
 pub struct ReflectorConfig {
@@ -131,10 +134,10 @@ impl ReflectorConfig {
         self
     }
 
-    /// Shares the state of the server with other reflectors of the same server. During an outage,
-    /// these reflectors send requests in turns. If one of them finds that streaming lists of a
-    /// resource do not work, all of them list the resource in pages for some time. Default: not
-    /// shared.
+    /// Sets the [`SharedServer`], which reflectors of the same server should share. During an
+    /// outage, these reflectors send requests in turns. If one of them finds that streaming lists
+    /// of a resource do not work, all of them list the resource in pages for some time. Default: a
+    /// new `SharedServer`.
     pub fn server(mut self, server: SharedServer) -> Self {
         self.server = server;
         self

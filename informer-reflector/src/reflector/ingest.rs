@@ -70,8 +70,8 @@ impl Ingest {
         self.storage = (storage != Storage::Decoded).then(|| Encode::of::<K>(storage));
     }
 
-    /// Returns `source`, or its variant that returns encoded objects, if objects are stored encoded
-    /// and not transformed.
+    /// If objects are stored encoded and not transformed, returns the variant of `source` that
+    /// encodes the objects itself. Otherwise, or if there is no such variant, returns `source`.
     pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
         let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
         let encode = self.storage.as_ref().filter(|_| !is_changed);

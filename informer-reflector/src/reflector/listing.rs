@@ -3,6 +3,8 @@
 //! The listing shares all unchanged objects, and all objects of an initial list, with the store. So
 //! these objects are in memory only once. The order of the objects is deterministic, so that
 //! simulations can be repeated.
+//!
+//! An object is quarantined if the list contains it, but it can't be decoded or transformed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -101,8 +103,9 @@ impl<K> Listing<K> {
         self.changes.insert(key, None);
     }
 
-    /// Records a quarantined object, so that the store keeps the object's last valid version. If a
-    /// valid version has arrived earlier in the list, that version is stored.
+    /// Records that an object of the list can't be decoded or transformed. The store then keeps the
+    /// object's last valid version. If a valid version has arrived earlier in the list, that
+    /// version is stored.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         // I10: the object exists on the server, although the list lacks it.
         self.received += 1;

@@ -1,4 +1,8 @@
 //! [`Reporter`]: sets a reflector's [`ReflectorStatus`] and logs its changes.
+//!
+//! An object is quarantined if its newest version on the server can't be decoded or transformed.
+//! The store keeps the object's last valid version, if any, and the status lists the object with
+//! its error. The quarantine ends with a valid version, or with the deletion of the object.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +31,8 @@ pub(super) struct Reporter {
     /// lock.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The start of the current minute, and its number of log lines about expired versions.
+    /// The start of the current minute, and the number of log lines about expired versions since
+    /// then. The first line starts a minute, and so does the first line after each minute.
     expired: (Option<Instant>, u32),
     /// The start of the current list. `None` also while the reflector waits to retry a failed list.
     list_began: Option<Instant>,
@@ -191,7 +196,8 @@ impl Reporter {
         (counts.listed_objects, counts.events.total() as u64)
     }
 
-    /// Adds a rejected object to the status. Logs it if its cause is new.
+    /// Adds a rejected object to the quarantined objects in the status, unless the object's name
+    /// can't be read. Logs the object if the cause of its error is new.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.has_quarantined |= rejected.key.is_some();
         // Log without the lock, because a tracing subscriber can read the status.
@@ -219,7 +225,8 @@ impl Reporter {
         );
     }
 
-    /// Ends the quarantine of an object, because its later version was valid or it was deleted.
+    /// Removes an object from the quarantined objects in the status, because a later version was
+    /// valid or the object was deleted. Does nothing if the object is not quarantined.
     pub(super) fn accepted(&mut self, key: &ObjectKey) {
         if !self.has_quarantined {
             return;
@@ -235,11 +242,12 @@ impl Reporter {
         }
     }
 
-    /// Ends the quarantine of all objects except those in `undecodable`, after a complete list.
-    pub(super) fn only_quarantined(&mut self, undecodable: &BTreeSet<ObjectKey>) {
+    /// Removes objects from the quarantined objects in the status after a complete list. `rejected`
+    /// has the listed objects that could not be decoded or transformed; only these objects stay.
+    pub(super) fn only_quarantined(&mut self, rejected: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
-            let ended = notes.quarantined.extract_if(|key, _| !undecodable.contains(key));
+            let ended = notes.quarantined.extract_if(|key, _| !rejected.contains(key));
             let returned = ended.map(|(key, _)| key).collect();
             self.has_quarantined = !notes.quarantined.is_empty();
             returned
@@ -291,13 +299,15 @@ impl Cause {
 /// Maximum number of log lines at level info about expired versions in a minute.
 const MAX_EXPIRED_LINES: u32 = 3;
 
-/// Maximum number of log lines in a minute about the start or end of an object's quarantine.
+/// Maximum number of log lines in a minute about objects that become quarantined, or that are no
+/// longer quarantined.
 const MAX_OBJECT_LINES: u32 = 10;
 
 /// Limits the log lines about quarantined objects.
 #[derive(Debug, Default)]
 struct Throttle {
-    /// The time of the first line within the current minute; `None` before the first line.
+    /// The start of the current minute; `None` before the first call of [`allows`](Self::allows).
+    /// The first call starts a minute, and so does the first call after each minute.
     began: Option<Instant>,
     logged: u32,
     suppressed: u64,

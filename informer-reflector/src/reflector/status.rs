@@ -200,8 +200,8 @@ impl ReflectorStatus {
         self.notes.lock().quarantined.values().cloned().collect()
     }
 
-    /// Returns how many object versions have not been stored so far, because they could not be
-    /// decoded or transformed.
+    /// Returns the total number of object versions that could not be decoded or transformed.
+    /// Versions that were replaced or deleted later still count.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.notes.lock().quarantined_total

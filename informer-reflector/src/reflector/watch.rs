@@ -64,10 +64,12 @@ type ReceivedEvents<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 /// this number, the cost of the call is negligible, and the first event is not delayed for long.
 const MAX_GATHERED: usize = 100;
 
-/// The changes for the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
+/// The numbers of received events, and the changes for the next call of
+/// [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
-    /// The received events, including those that change no object, such as bookmarks.
+    /// The numbers of received events by type. Events that change no object, such as bookmarks, are
+    /// included.
     events: EventCounts,
 }
 

@@ -237,12 +237,13 @@ impl<K: 'static> MutationCache<K> {
     }
 
     /// Returns the number of recorded writes, including expired writes that are not dropped yet.
+    /// Recorded deletions do not count.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.log.read().len()
     }
 
-    /// Returns whether [`len`](Self::len) is 0.
+    /// Returns whether the number of recorded writes ([`len`](Self::len)) is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

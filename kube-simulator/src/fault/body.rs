@@ -22,7 +22,7 @@ pub(super) enum Then {
 /// A response body that is truncated or stalled after some bytes.
 struct Cut {
     body: ResponseBody,
-    /// The number of bytes before the cut.
+    /// The number of bytes that can still be sent before the cut.
     left: u64,
     then: Then,
     /// Bytes after the cut that were read from `body` together with bytes before the cut.

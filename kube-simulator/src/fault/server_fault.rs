@@ -63,7 +63,7 @@ pub enum ServerFault {
     StallBodies(u64),
     /// During the fault: the body of each new answer ends after this many bytes.
     CloseBodies(u64),
-    /// During the fault: the response is aborted after this many bytes of a new answer's body.
+    /// During the fault: each new answer is aborted after this many bytes of its body.
     AbortBodies(u64),
     /// During the fault: every request is answered with 401. Afterwards, the same tokens are
     /// accepted as before.

@@ -23,7 +23,8 @@ const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 /// `--shutdown-watch-termination-grace-period`: the default of `--request-timeout`.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
-/// The configuration from the builder.
+/// The configuration of a [`Server`]. Users set it with
+/// [`SimulatorBuilder`](crate::SimulatorBuilder).
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) behavior: Behavior,

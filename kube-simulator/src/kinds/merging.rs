@@ -25,8 +25,10 @@ struct Document {
     types: HashMap<String, Value>,
 }
 
-/// The schemas of a [`Document`], in which references are replaced by their targets.
+/// The schemas of a [`Document`], after [`Document::expanded`] has replaced each reference by a
+/// copy of the referenced schema.
 struct Schemas {
+    /// The schemas by kind, such as `apps/v1 Deployment`.
     kinds: HashMap<String, Value>,
     metadata: Value,
 }

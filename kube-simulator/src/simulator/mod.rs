@@ -240,7 +240,7 @@ impl Simulator {
     }
 }
 
-/// Methods for resource versions.
+/// The method that reads the newest resource version.
 impl Simulator {
     /// Returns the newest resource version, over all resources.
     #[must_use]

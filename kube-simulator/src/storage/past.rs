@@ -11,7 +11,8 @@ use super::object::Object;
 use super::revision::Revision;
 use super::table::State;
 
-/// The state of a table that a read returns.
+/// Selects the state that a read of a table returns: the latest state, or the state at a resource
+/// version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     Latest,

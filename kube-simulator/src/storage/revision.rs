@@ -30,7 +30,8 @@ pub(crate) struct Revision {
     watch_cache: WatchCache,
 }
 
-/// The state that all API servers of the storage share.
+/// The counter of writes, and the progress of etcd's compactions. All API servers of the storage
+/// share one value of this type.
 #[derive(Debug)]
 struct Stored {
     revision: AtomicU64,

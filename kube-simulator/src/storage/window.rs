@@ -1,4 +1,5 @@
 //! [`Window`]: how many of the latest events of a resource the watch cache of an API server holds.
+//! The events themselves are in the resource's `History`, which can hold more events.
 //!
 //! As in `watch_cache.go` of the API server (`pkg/storage/cacher`), the ring buffer of the cache
 //! grows instead of dropping events younger than 75 seconds. The ring buffer shrinks when three
@@ -16,9 +17,9 @@ use super::history::Event;
 /// then resume from its last bookmark, because the server sends a bookmark every minute.
 const FRESH: Duration = Duration::from_secs(75);
 
-/// In events, as on a real server.
+/// The minimum size of the ring buffer: 100 events, as on a real server.
 const MIN_CAPACITY: usize = 100;
-/// In events, as on a real server.
+/// The maximum size of the ring buffer: 102,400 events, as on a real server.
 const MAX_CAPACITY: usize = 102_400;
 
 /// The minimum size of a channel that buffers a watch ([`channel_size`](Window::channel_size)), in
@@ -35,7 +36,7 @@ pub(crate) enum Retention {
     Latest(usize),
 }
 
-/// The number of latest events in a `History` that the watch cache holds.
+/// The range of the latest events in a `History` that the watch cache holds.
 #[derive(Debug)]
 pub(super) struct Window {
     retention: Retention,
@@ -72,7 +73,8 @@ impl Window {
         self.floor
     }
 
-    /// Removes all events. `floor` is the current resource version. The capacity does not change.
+    /// Makes the window empty. `floor` is the current resource version. The capacity does not
+    /// change.
     pub(super) fn clear(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;

@@ -1,4 +1,5 @@
-//! [`Machine`], which is printed with the results of a benchmark run.
+//! [`Machine`]: the processor, the software versions and the date of a benchmark run. They are
+//! printed with the results.
 
 use std::fmt;
 use std::process::Command;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::workspace;
 
-/// The machine, the software versions and the date of a benchmark run.
+/// The processor, the software versions and the date of a benchmark run.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Machine {

@@ -28,7 +28,7 @@ use crate::signals::Signals;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    other: Option<Other>,
+    command: Option<BenchCommand>,
 
     /// Measure one short round, for a first impression
     #[arg(long)]
@@ -46,7 +46,8 @@ pub(crate) struct Args {
     #[arg(long)]
     types: bool,
 
-    /// Measure only the dependencies of each published crate, and its compile time including them
+    /// Measure only published crates: the number of dependencies, and the time to compile each
+    /// crate with its dependencies
     #[arg(long, conflicts_with = "types")]
     crates: bool,
 
@@ -55,9 +56,8 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-/// The subcommands of `cargo xtask bench`.
 #[derive(Debug, clap::Subcommand)]
-enum Other {
+enum BenchCommand {
     /// Replay recorded responses of a real API server to our informers, client-go, kube-rs and fabric8, and compare
     /// them
     Wire(wire::Args),
@@ -65,7 +65,7 @@ enum Other {
 
 /// Makes the measurement that `args` selects, and prints its results.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
-    if let Some(Other::Wire(args)) = &args.other {
+    if let Some(BenchCommand::Wire(args)) = &args.command {
         return wire::run(args, signals);
     }
     if args.types {

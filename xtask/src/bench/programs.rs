@@ -11,7 +11,7 @@ use super::figures::Figures;
 use crate::signals::Signals;
 use crate::{client_go, process, workspace};
 
-/// The duration of a measurement.
+/// The choice between short measurements (option `--quick`) and full measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     Quick,

@@ -20,28 +20,29 @@ const FOLDER: &str = "informer-factory/src/groups";
 /// The folder of [`DERIVE_FILE`]. Its other files are not generated.
 const DERIVE_FOLDER: &str = "informer-macros/src";
 
-/// The list of built-in accessors for `#[derive(Informer)]`.
+/// The generated file that lists the built-in accessors for `#[derive(Informer)]`.
 const DERIVE_FILE: &str = "built_in.rs";
 
 const CODEGEN_FOLDER: &str = "informer-codegen/src";
 
-/// The list of method names that informer-codegen cannot use for groups of custom resources.
+/// The generated file that lists method names. informer-codegen cannot use these names for groups
+/// of custom resources.
 const CODEGEN_FILE: &str = "taken.rs";
 
 const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
 
-/// The simulator's table of built-in kinds.
+/// The generated file with the simulator's table of built-in kinds.
 const SIMULATOR_FILE: &str = "table.rs";
 
 const DIRECT_FOLDER: &str = "informer-reflector/src/decode/direct";
 
-/// The decoders of frequent kinds.
+/// The generated file with the decoders of frequent kinds.
 const DIRECT_FILE: &str = "messages.rs";
 
-/// The description of the protobuf messages of built-in kinds.
+/// The file that describes the protobuf messages of built-in kinds.
 const MESSAGES: &str = "kube-messages/src/messages.txt";
 
-/// The simulator's rules for merging lists and maps of built-in kinds.
+/// The file with the simulator's rules for merging lists and maps of built-in kinds.
 const MERGING: &str = "kube-simulator/src/kinds/merging.json";
 
 /// Marks generated files, in a comment at their start.

@@ -1,15 +1,20 @@
 //! Merges tables of protobuf messages, in the format of `kube-messages/src/messages.txt`.
 //!
+//! A table has three sorts of lines. A line that begins with `@` is a kind with the name of its
+//! message. A line that begins with a number is a field. Any other line begins a message, and the
+//! lines of its fields follow.
+//!
 //! A version of Kubernetes can lack kinds and fields that earlier versions have, but no version
 //! uses a field's number for another field. So one table has the messages of all versions.
 
 use std::collections::BTreeMap;
 
-/// The fields of each message, by number. The lines of kinds have no fields.
+/// The lines of a table. Each key is the line of a kind or the first line of a message. The value
+/// has the lines of the message's fields, by field number; it is empty for a kind.
 type Table<'a> = BTreeMap<&'a str, BTreeMap<u64, &'a str>>;
 
-/// Adds the lines that only `older` has to `newer`. If both tables have a field, but with different
-/// types, the table keeps the line of `newer`.
+/// Returns a table with the lines of both tables. If the tables have different lines for the same
+/// field number of a message, the result has the line of `newer`.
 pub(super) fn merge(older: &str, newer: &str) -> String {
     let mut merged = parse(older);
     for (header, fields) in parse(newer) {

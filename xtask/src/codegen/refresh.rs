@@ -1,6 +1,6 @@
 //! `--refresh`: updates `xtask/groups.json` from the sources of k8s-openapi and of Kubernetes. Data
 //! that neither has (accessors of groups, descriptions, and the list of kinds without watches) is
-//! kept.
+//! kept. The accessor of a group is a method of the factory, such as `apps` in `factory.apps()`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -136,7 +136,7 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
         }
         if groups.last().is_none_or(|group| group.group != fact.group) {
             groups.push(Group {
-                name: name(old, &fact.group),
+                name: accessor_name(old, &fact.group),
                 group: fact.group.clone(),
                 versions: Vec::new(),
             });
@@ -185,9 +185,9 @@ fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     }
 }
 
-/// Returns the group's accessor in `old`. For a new group, makes an accessor from the first label
-/// of `group`.
-fn name(old: &Data, group: &str) -> String {
+/// Returns the name of the group's accessor. If `old` lacks the group, the name is the first label
+/// of `group`, with `_` for `-`.
+fn accessor_name(old: &Data, group: &str) -> String {
     let known = old.groups.iter().find(|known| known.group == group).map(|known| known.name.clone());
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }

@@ -1,5 +1,5 @@
-//! [`AdditionalServer`]: additional API servers on the same etcd, for tests that need other flags or that
-//! shut down a server.
+//! [`AdditionalServer`]: additional API servers on the same etcd, for tests that need other flags
+//! or that shut down a server.
 
 use super::Options;
 use super::flags::Flags;
@@ -9,7 +9,8 @@ use super::flags::Flags;
 pub(crate) enum AdditionalServer {
     /// Has other feature gates and its own etcd prefix. No controller uses this server.
     OtherGates,
-    /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
+    /// Shuts down slowly on a signal. The server first continues to serve, then rejects requests,
+    /// and then ends its watches one by one.
     WithShutdownDelay,
     /// Begins to shut down immediately on a signal, as a server with default flags does. It then
     /// waits for requests in flight.
@@ -19,7 +20,6 @@ pub(crate) enum AdditionalServer {
 impl AdditionalServer {
     pub(crate) const ALL: [Self; 3] = [Self::OtherGates, Self::WithShutdownDelay, Self::WithoutShutdownDelay];
 
-    /// Returns the name in file names and environment variables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OtherGates => "other-gates",

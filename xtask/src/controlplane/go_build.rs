@@ -84,8 +84,9 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
     Ok(())
 }
 
-/// Returns a new build folder. Only complete programs are moved out of it, so that an interrupted
-/// build leaves no partial programs. Only one process at a time may use `folder`.
+/// Returns a new subfolder of `folder`, into which Go writes the programs. Only complete programs
+/// are moved out of the subfolder, so that an interrupted build leaves no partial programs. The
+/// caller must have [locked](lock) `folder`.
 fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
     let name = "unfinished";
     match std::fs::remove_dir_all(folder.join(name)) {

@@ -21,7 +21,7 @@ use clap::Args;
 use self::sources::Source;
 use crate::workspace;
 
-/// A broken rule.
+/// One violation of a rule, at one line of a file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     file: PathBuf,

@@ -71,10 +71,13 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
     texts.iter().take(count).for_each(|text| println!("{text}"));
 }
 
-/// Returns each block of doc comments with the declaration that it documents. Begins each text with
-/// what a reader has read before: the file's header and, for a member, the first paragraph about
-/// its type, if the type is in this file, and the first line of the surrounding type, trait or
-/// `impl` block.
+/// Returns a text for each block of doc comments. The text contains, in this order:
+///
+/// - the file's header, unless the block is the header;
+/// - for a member: the first paragraph about its type, if the file has documented the type before;
+/// - for a member: the first line of the surrounding type, trait or `impl` block;
+/// - the block;
+/// - the declaration that the block documents.
 fn doc_comments(source: &Source) -> Vec<Text> {
     let lines: Vec<_> = source.lines().filter(|(number, _)| !source.is_test(*number)).collect();
     let header = source.lines().map(|(_, line)| line).take_while(|line| line.starts_with("//!"));

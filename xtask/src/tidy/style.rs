@@ -1,4 +1,5 @@
-//! The rules for a single file.
+//! Checks that read one Rust source file at a time: its length, forbidden texts, the names of its
+//! tests, sleeps in tests, and the documentation of cancel safety.
 
 use super::Finding;
 use super::sources::{Source, code, comment};

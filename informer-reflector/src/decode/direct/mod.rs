@@ -31,7 +31,8 @@ pub(super) struct Direct {
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 
-/// The first occurrence of a field in a message.
+/// The number and the content of a field at its first occurrence in a message, and the fields that
+/// follow there.
 struct Occurrence<'r, 'b> {
     number: u64,
     content: Content<'b>,

@@ -1,5 +1,5 @@
 //! Serves the resources of custom resource definitions. While a definition is being deleted, its
-//! resource is served until no object is left.
+//! resource is served until no object is left. A [`Table`] stores the objects of one resource.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
     match outcome {
         Outcome::Removed(_) => stop_serving(api, &definition),
         Outcome::Stored(_) if object.terminating => {
-            if let Some(table) = known(api, &definition) {
+            if let Some(table) = find_table(api, &definition) {
                 // The writes use the stored version, because possibly no version is served.
                 let resource = Served::new(table.kind.clone(), table, api.stop.child_token());
                 for instance in resource.table.snapshot().0 {
@@ -76,7 +76,7 @@ pub(super) fn after_removal(api: &Api, served: &Served) {
 
 /// Ends the deletion of a definition if no object of its resource is left.
 fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
-    let left = known(api, definition).map_or(0, |table| table.len());
+    let left = find_table(api, definition).map_or(0, |table| table.len());
     if left == 0 {
         stop_serving(api, definition);
         super::release(api, definitions, &object.key, writes::CUSTOM_RESOURCES);
@@ -86,7 +86,7 @@ fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definit
 /// Serves the versions that have `served: true`. Watches of unchanged versions continue; watches of
 /// changed versions end, so that clients reconnect.
 fn serve(api: &Api, definition: &Definition) {
-    let table = known(api, definition).unwrap_or_else(|| api.new_table(definition.stored.clone()));
+    let table = find_table(api, definition).unwrap_or_else(|| api.new_table(definition.stored.clone()));
     let table = api.catalogue.define(definition.stored.qualified_plural(), table);
     for kind in &definition.served {
         let path = kind.collection_path();
@@ -107,8 +107,9 @@ fn serve(api: &Api, definition: &Definition) {
     }
 }
 
-/// Returns the table of a definition's resource.
-fn known(api: &Api, definition: &Definition) -> Option<Arc<Table>> {
+/// Returns the table that stores the objects of a definition's resource. Returns `None` if there is
+/// no such table.
+fn find_table(api: &Api, definition: &Definition) -> Option<Arc<Table>> {
     api.catalogue.defined(&definition.stored.qualified_plural()).or_else(|| {
         // A test can register a resource with `Simulator::register` before its definition exists.
         let resources = api.catalogue.resources();
@@ -117,7 +118,7 @@ fn known(api: &Api, definition: &Definition) -> Option<Arc<Table>> {
     })
 }
 
-/// Stops serving a definition's resource, and drops its table.
+/// Stops serving a definition's resource, and drops the resource's table.
 fn stop_serving(api: &Api, definition: &Definition) {
     for path in paths(api, definition) {
         api.catalogue.remove(&path);

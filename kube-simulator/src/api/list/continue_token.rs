@@ -19,8 +19,9 @@ pub(super) struct ContinueToken {
     /// The resource version of the previous page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
-    /// The storage key at which the next page starts. For a list of one namespace, the prefix
-    /// `namespace/` is removed. Begins with a slash if the list is read from the watch cache.
+    /// The storage key at which the next page starts. For a list of one namespace, the namespace
+    /// and the slash after it are left out. Begins with a slash if the list is read from the watch
+    /// cache.
     start: String,
 }
 
@@ -76,8 +77,8 @@ impl ContinueToken {
     }
 }
 
-/// Returns a storage key. For a list of one namespace, the prefix `namespace/` is removed. If
-/// `cached` is true, the returned key begins with a slash.
+/// Converts the storage key `key` to the form of the field `start`. For a list of one namespace,
+/// removes the namespace and the slash after it. If `cached` is true, adds a leading slash.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -182,9 +182,9 @@ async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Re
     Ok(reached?)
 }
 
-/// If the list is continued, adds a continue token to the error `refusal`, which says that the
-/// resource version has expired. With the token, the client can list the remaining objects in their
-/// latest state.
+/// Adds a new continue token to the error `refusal` if the request has a continue token. In this
+/// case, the error means that the resource version of the earlier pages has expired. With the new
+/// token, the client can list the remaining objects in their latest state.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

@@ -21,7 +21,7 @@ const MAX_DUPLICATES: usize = 100;
 /// A field of the applied configuration that another manager owns and has set to another value.
 #[derive(Debug)]
 pub(crate) struct Conflict {
-    /// The other manager, in the real server's format.
+    /// The other manager, as in a real server's error message: `"kubectl" using apps/v1`.
     pub(crate) manager: String,
     /// The field in readable form: `.spec.replicas`.
     pub(crate) field: String,

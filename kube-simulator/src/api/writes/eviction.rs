@@ -48,7 +48,8 @@ fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
     }
 }
 
-/// Returns whether the eviction of the pod disrupts nothing.
+/// Returns whether the pod is pending, has finished, or is being deleted. Evictions of such pods
+/// ignore disruption budgets.
 fn is_inactive(pod: &Object) -> bool {
     let body = Value::Object(pod.decode());
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))

@@ -39,7 +39,8 @@ pub(super) fn check_deletable(writer: &Writer<'_>, name: &str) -> Result<(), Ref
 
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Sets the label with the name, which clients can neither change nor remove.
+/// Sets the label `kubernetes.io/metadata.name` to the namespace's name. Called for each write, so
+/// that clients can neither change nor remove this label.
 pub(super) fn set_name_label(namespace: &mut Body) {
     let name = metadata_str(namespace, "name").unwrap_or_default().to_owned();
     object_mut(metadata_mut(namespace), "labels").insert(NAME_LABEL.to_owned(), name.into());

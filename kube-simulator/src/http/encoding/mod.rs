@@ -60,7 +60,8 @@ impl Encoding {
         matches!(self, Self::Json | Self::Indented | Self::Yaml)
     }
 
-    /// Returns whether the encoding supports whole objects of a kind.
+    /// Returns whether objects of a kind can be encoded with all their fields. Protobuf can encode
+    /// only the metadata of custom resources.
     pub(crate) fn supports(self, kind: &ResourceKind) -> bool {
         self != Self::Protobuf || protobuf::message_of(&kind.api_version(), &kind.kind).is_some()
     }

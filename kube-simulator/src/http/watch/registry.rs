@@ -118,8 +118,8 @@ impl WatchRegistry {
 
     /// Ends all open streams for a shutdown, in the order of their opening. The first stream ends
     /// after `after`, and each following stream `apart` later. All streams that are opened after
-    /// this call end together, `apart` after the last stream that is open now. Streams that are
-    /// opened even later end at once.
+    /// this call have one common end, `apart` after the last stream that is open now. A stream that
+    /// is opened after the common end ends at once.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;

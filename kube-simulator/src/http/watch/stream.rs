@@ -1,7 +1,10 @@
 //! [`WatchStream`]: a running watch, which pulls events from the table's history and encodes them.
 //!
 //! A watch whose client does not read stops pulling. If such a watch lags too far behind, its
-//! stream ends without an error, as on the real server.
+//! stream ends without an error, as on the real server. A real server has an event buffer for each
+//! watch. The simulator has no such buffer, but computes whether the buffer would be full.
+//!
+//! Tests insert bytes, errors and ends among a stream's events. These are called injections.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,7 +68,7 @@ pub(super) struct WatchStream {
     pub(super) pending: VecDeque<Arc<Event>>,
     /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Injections of a test that are not sent yet. [`PlacedInjection::after`] determines their
+    /// The injections that this watch has not sent yet. [`PlacedInjection::after`] determines their
     /// places among the events.
     pub(super) inbox: VecDeque<PlacedInjection>,
     /// Injections that replace events: the first entry replaces the next event that is sent.
@@ -157,7 +160,7 @@ impl WatchStream {
         }
     }
 
-    /// Fills the buffer with the bytes that can be sent now.
+    /// Appends to `buffer` the bytes of the response body that can be sent now.
     fn fill(&mut self, buffer: &mut BytesMut) {
         self.fill_initial(buffer);
         if self.framing.is_full(buffer) || self.ended.is_some() {
@@ -239,8 +242,8 @@ impl WatchStream {
         }
     }
 
-    /// Skips a bookmark that became due while the buffer of this watch was full, because a real
-    /// server drops such a bookmark.
+    /// Skips a bookmark that became due while a real server's event buffer for this watch would
+    /// have been full. A real server drops such a bookmark.
     fn skip_bookmark_when_full(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
@@ -251,7 +254,7 @@ impl WatchStream {
         }
     }
 
-    /// Returns whether the buffer of this watch had room at `time`.
+    /// Returns whether a real server's event buffer for this watch would have had room at `time`.
     fn has_room_at(&self, time: Instant) -> bool {
         let waited = |event: &Event| event.written <= time && self.view(event).is_some();
         // Events from before the watch was opened do not occupy the buffer.
@@ -386,8 +389,8 @@ impl WatchStream {
     }
 }
 
-/// Waits for the next notification. Without a listener, never returns, so that `select!` waits for
-/// its other branches.
+/// Waits until the API server of the watch may have received new events. Without a listener, never
+/// returns, so that `select!` waits for its other branches.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.notified().await,

@@ -7,7 +7,8 @@ use super::{Draw, PodRef, managed_fields};
 use crate::simulator::Error;
 use crate::simulator::store::{ObjectStore, into_body};
 
-/// A pod before its creation in the simulator.
+/// A generated pod that the simulator's store does not contain yet: the complete object, and the
+/// index of the pod's workload. [`create`](Self::create) adds the object to the store.
 #[derive(Debug)]
 pub(super) struct Pod {
     object: Value,

@@ -1,4 +1,5 @@
-//! [`Part`]: the measurements of the clients, each with its table columns and charts.
+//! [`Part`]: the measurements of the clients, each with its table columns and charts. A measurement
+//! gives several values, each with a name such as `sync.cpu`. A value is called a figure.
 
 use clap::ValueEnum;
 
@@ -42,7 +43,8 @@ const KILOBYTES: Unit = Unit { name: "KB", factor: 1e-3 };
 const PER_SECOND: Unit = Unit { name: "/s", factor: 1.0 };
 const PERCENT: Unit = Unit { name: "%", factor: 100.0 };
 
-/// A column of a table. `figure` is the name of the value that it shows, such as `sync.cpu`.
+/// A column of a table. `figure` is the name of the measured value in the column, such as
+/// `sync.cpu`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
@@ -60,8 +62,9 @@ pub(crate) struct Chart {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The names of the shown figures. A bar chart shows one figure, with a bar for each client. A
-    /// line chart shows one figure for each of [`SIZES`], with a line for each client.
+    /// The names of the measured values in the chart, such as `sync.cpu`. A bar chart has one name,
+    /// and a bar for each client. A line chart has one name for each of [`SIZES`], and a line for
+    /// each client.
     pub(crate) figures: &'static [&'static str],
 }
 

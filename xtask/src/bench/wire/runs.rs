@@ -51,7 +51,8 @@ struct Synced {
 }
 
 impl Run<'_> {
-    /// Measures the initial sync, then all recorded events at full speed.
+    /// Measures the client during its initial sync, and then while the server sends all events at
+    /// full speed.
     pub(crate) fn throughput(&self, command: Command) -> anyhow::Result<Figures> {
         let Synced { server, client, mut figures } = self.sync(command, &[])?;
         reset_peak(client.id())?;
