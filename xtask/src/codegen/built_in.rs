@@ -120,7 +120,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
     let kubernetes = Kubernetes::read()?;
     if let Some(kubernetes) = &kubernetes {
-        let newest = kubernetes::go(&root.join("xtask/clientgo"), &["run", "./messages"])?;
+        let newest = kubernetes::run(&root.join("xtask/clientgo"), "./messages")?;
         refresh_file(root, MESSAGES, &messages::merge(&read_messages(root)?, &newest), check)?;
         refresh_file(root, MERGING, &merging::text(&kubernetes.open_api()?)?, check)?;
     } else {

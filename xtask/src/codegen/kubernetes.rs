@@ -110,7 +110,7 @@ impl Kubernetes {
                 .with_context(|| format!("{} is not a list of resources", path.display()))?;
             kinds.extend(document.kinds());
         }
-        let printed = go(&module, &["run", "./kinds"])?;
+        let printed = run(&module, "./kinds")?;
         let printed: Vec<Printed> =
             serde_json::from_str(&printed).context("`xtask/controlplane/kinds` printed invalid JSON")?;
         for kind in printed {
@@ -187,8 +187,14 @@ fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(documents)
 }
 
+/// Runs a Go program in the folder of its module, and returns its output.
+pub(crate) fn run(module: &Path, program: &str) -> anyhow::Result<String> {
+    // The servers are built with this flag, too. With different flags, Go would compile all packages twice.
+    go(module, &["run", "-trimpath", program])
+}
+
 /// Runs `go` in the folder of a module, and returns its output.
-pub(crate) fn go(module: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+fn go(module: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let mut command: Command = controlplane::go(module);
     let output = command.args(arguments).output().context("cannot start `go`; install Go")?;
     if !output.status.success() {
