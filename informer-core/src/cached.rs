@@ -194,7 +194,8 @@ impl<K> Cached<K> {
         self.handle.as_encoded().map(Encoded::byte_len)
     }
 
-    /// Returns whether `self` and `other` are handles to the same object in memory.
+    /// Returns whether `self` and `other` are handles to the same object in memory. Handles to
+    /// the same encoded object count as the same, even if each of them has decoded the object.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.handle.is_same(&other.handle)

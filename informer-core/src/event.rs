@@ -6,7 +6,8 @@
 
 use crate::{AnyObject, Cached, Deleted, ObjectKey};
 
-/// A change of the store, in the form that handlers receive.
+/// An event about one object: the object was added, updated, deleted or released, or a resync is
+/// due.
 #[derive(Debug)]
 pub enum Event<K> {
     /// An object was added to the store.

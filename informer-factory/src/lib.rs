@@ -24,7 +24,7 @@
 //! and watch). This crate re-exports the three crates, and re-exports at its root the types that
 //! most programs need. Modules contain the other types. [`status`] contains the types for health,
 //! counts and failures. [`dynamic`] contains the informers for kinds without a Rust type.
-//! [`namespaces`] contains the types for informers with one watch per namespace.
+//! [`namespaces`] contains types for the single namespaces of an informer, such as an error type.
 //!
 //! The crate `informer-controller` runs controllers on these informers: reconcile functions,
 //! tracking of a controller's own writes, and leader election.
@@ -75,9 +75,14 @@ pub mod dynamic {
     pub use crate::factory::{DynamicInformers, ForResourceError, MetadataInformers};
 }
 
-/// Types of informers with one watch per namespace, whose namespaces can change.
+/// Three types for the single namespaces of an informer that has one watch per namespace.
 ///
-/// See [`FactoryBuilder::namespaces`] and [`SharedIndexInformer::new_in_namespaces`].
+/// [`NamespaceError`](namespaces::NamespaceError) is the error of adding or removing a namespace.
+/// [`NamespaceWatch`](namespaces::NamespaceWatch) is whether the informer watches a namespace. With
+/// a [`NamespaceCache`](namespaces::NamespaceCache), a program waits for one namespace.
+///
+/// [`FactoryBuilder::namespaces`] and [`SharedIndexInformer::new_in_namespaces`] create such
+/// informers.
 pub mod namespaces {
     pub use crate::cache_sync::{NamespaceCache, NamespaceWatch};
     pub use crate::source::NamespaceError;

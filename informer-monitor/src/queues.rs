@@ -63,13 +63,14 @@ struct Followed {
     gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
 }
 
-/// The depth and the unfinished work of one followed queue, or of all followed queues with the same
-/// name.
+/// Values that were read from one followed queue. [`merge`](Self::merge) combines the values of
+/// queues with the same name.
 #[derive(Default)]
 struct Gauges {
+    /// The number of queued keys.
     depth: u64,
-    /// The unfinished work of these queues together. `None` if all of them were built without
-    /// metrics, because such queues record no times.
+    /// The number of keys that workers have, and for how long the workers have had them. `None` for
+    /// queues that were built without metrics, because such queues record no times.
     unfinished: Option<UnfinishedWork>,
 }
 
@@ -121,10 +122,12 @@ impl QueueMetrics {
     /// [metrics](informer_workqueue::WorkqueueBuilder::metrics) records no times, so its unfinished
     /// work is missing.
     ///
-    /// The series of a queue name end when all queues with this name that were passed to this
-    /// method have been dropped. If none of the queues with this name was passed to this method,
-    /// the series do not end, and the depth is calculated: the number of added keys minus the
-    /// number of keys that workers have taken.
+    /// A queue is followed after a call of this method. Queues with the same name share one set of
+    /// series. These series end when the last followed queue with the name is dropped, even if
+    /// other queues with the name remain.
+    ///
+    /// If no queue with a name was followed, the series of this name do not end. Their depth is the
+    /// number of added keys minus the number of keys that workers have taken.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let observe = queue.observer();
         let gauges = Box::new(move || {

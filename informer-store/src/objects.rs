@@ -1,7 +1,7 @@
 //! [`Objects`]: the result of a query.
 //!
-//! A slot is the number of an object in the store. A [`Posting`] is the set of the slots of all
-//! objects that have an index value. The set is divided into chunks.
+//! A slot is the number of an object in the store. A [`Posting`] is a set of slots, for example the
+//! slots of all objects with one index value. The set is divided into chunks.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -22,15 +22,16 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// The handles that [`iter`](Self::iter) returns if objects are encoded. They are not the store's
-    /// handles, so that decoded objects are freed together with these `Objects`.
+    /// The handles that [`iter`](Self::iter) returns if objects are encoded. They are not the
+    /// store's handles, so that decoded objects are freed together with these `Objects`.
     own: OnceLock<Vec<Cached<K>>>,
 }
 
-/// The slots of the objects in [`Objects::entries`].
+/// Selects the objects of the result from [`Objects::entries`]. The entries contain all objects of
+/// the store.
 enum Slots {
     All,
-    /// The slots of the objects that have an index value.
+    /// Only the objects with these slots.
     Of(Posting),
 }
 

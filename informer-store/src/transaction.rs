@@ -35,11 +35,13 @@ pub struct PreparedTransaction<'a> {
     next: Option<State>,
     progress: Progress,
     new_failures: Vec<IndexFailure>,
-    /// The failures of indexes under construction.
+    /// The failures of index functions for objects of this transaction. All these functions belong
+    /// to indexes that are still being built.
     joining_failures: Vec<IndexFailure>,
 }
 
-/// How far a [`PreparedTransaction`] is.
+/// The last step of a [`PreparedTransaction`] so far: its creation, its commit, or its end
+/// ([`finish`](PreparedTransaction::finish) or drop).
 #[derive(Debug, PartialEq, Eq, PartialOrd)]
 enum Progress {
     Prepared,

@@ -223,7 +223,8 @@ impl Informer {
     }
 }
 
-/// The events and the handler calls of an informer per second; `None` if they cannot be computed.
+/// The numbers of an informer's events and handler calls per second. Both fields are `None` if the
+/// numbers cannot be computed, for example if no previous [`Overview`] has this informer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,

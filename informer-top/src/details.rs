@@ -1,4 +1,7 @@
 //! The texts of the lower panes: the selected informer, and the controllers.
+//!
+//! The last reconcile call of a failing key has failed, and the controller retries after a delay. A
+//! parked key waits for a cache that lacks data for this key, and is reconciled afterwards.
 
 use ratatui::style::Modifier;
 use ratatui::text::Line;
@@ -152,7 +155,8 @@ fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
     lines
 }
 
-/// Returns a table of the controllers, followed by texts about their failing and parked keys.
+/// Returns a table of the controllers. Texts about their failing keys and parked keys follow the
+/// table. A parked key waits for a cache.
 pub(crate) fn controllers(controllers: &[Controller], columns: usize) -> Vec<Line<'static>> {
     if controllers.is_empty() {
         return Vec::new();
@@ -172,8 +176,8 @@ fn name(controller: &Controller) -> &str {
     if controller.name.is_empty() { "controller" } else { &controller.name }
 }
 
-/// Returns texts about a controller's failing keys, and about its parked keys. Parked keys wait for
-/// a cache. Each group is limited to [`MAX_KEYS`] keys.
+/// Returns texts about at most [`MAX_KEYS`] failing keys and at most [`MAX_KEYS`] parked keys of a
+/// controller.
 fn keys(controller: &Controller) -> Vec<String> {
     let name = name(controller);
     let failed = controller.failed_keys.iter().map(|it| {

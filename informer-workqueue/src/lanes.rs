@@ -6,9 +6,9 @@
 //! take turns.
 //!
 //! The next key comes from the highest lane that has keys. Exception: a lane that was passed over
-//! [`MAX_PASSED`] times in a row goes first. If two lanes have reached this limit, the second one
-//! waits for one more key. So each lane that stays non-empty gets at least one of every
-//! `MAX_PASSED + 2` keys.
+//! [`MAX_PASSED`] times in a row goes first. If two lanes have reached this limit, the lower lane
+//! goes first, and the other lane is passed over once more. So at least one of every
+//! `MAX_PASSED + 2` keys comes from each lane that stays non-empty.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use crate::Priority;
 use crate::slots::{Hashing, List, Slots};
 
-/// The number of times in a row that a lane can be passed over.
+/// A lane that was passed over this many times in a row goes before higher lanes.
 pub(crate) const MAX_PASSED: u32 = 10;
 
 #[derive(Debug)]

@@ -24,14 +24,15 @@ use crate::{Priority, UnfinishedWork};
 /// Wakers, usually one, which must be called while the queue's lock is not held.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
+/// Whether the queue is shut down, and with which method. If both methods were called, the later
+/// call counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
-    /// The queue is shut down. The last call was `shut_down_with_drain`, which waits for the
-    /// remaining keys.
+    /// `shut_down_with_drain` was called, and `shut_down` was not called afterwards.
     Draining,
-    /// The queue is shut down. The last call was `shut_down`, which ends the wait of earlier calls
-    /// of `shut_down_with_drain`.
+    /// `shut_down` was called, and `shut_down_with_drain` was not called afterwards. All earlier
+    /// calls of `shut_down_with_drain` stop waiting.
     Down,
 }
 
@@ -76,7 +77,7 @@ pub(crate) enum TakeResult<T> {
     Nothing,
 }
 
-/// The time at which the key of an ended item is added again.
+/// The time at which [`State::end`] adds the key of the ended item again, if at all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     /// The end of the item does not add the key.
@@ -85,14 +86,13 @@ pub(crate) enum Next {
     At(Instant),
 }
 
-/// The key of an ended item, the time for which the worker had the item, and whether the key was
-/// added again.
+/// The result of [`State::end`]: the key of the ended item, the time for which the worker had the
+/// item, and whether `end` added or delayed the key.
 pub(crate) struct Ended<T> {
     /// The key, if the queue does not keep it. It must be dropped while the lock is not held.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// Whether the key was added again, or will be added after a delay, as [`Next`] requires.
-    /// `false` after a shutdown.
+    /// `true` if the caller passed [`Next::Now`] or [`Next::At`] to `end`, and the queue is open.
     pub(crate) is_added_again: bool,
 }
 
@@ -285,8 +285,8 @@ impl<T> State<T> {
     }
 
     /// Returns the result of `shut_down_with_drain`. If the call must still wait, registers `waker`
-    /// and returns `None`. If the queue has already woken the call, `was_woken` is `true`, and the
-    /// call does not wait again.
+    /// and returns `None`. The parameter `was_woken` is `true` if the queue has already woken this
+    /// wait. The result is then never `None`, but `false` if keys or items remain.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,

@@ -1,5 +1,8 @@
 //! `cargo xtask definitions`: generates and compiles code for public `CustomResourceDefinition`s
-//! from Go modules, and uses the types of Gateway API to watch objects on a real server.
+//! from Go modules. The code is in two packages:
+//!
+//! - `program` has the types of Gateway API, and watches objects of these types on a real server.
+//! - `collection` is a library with the types of all definitions, and is only compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,14 +52,14 @@ const OTHERS: [Module; 6] = [
     ("sigs.k8s.io/karpenter@v1.1.1", "pkg/apis/crds"),
 ];
 
-/// The program that watches the kinds of Gateway API. The program's other source files are
-/// generated.
+/// The `main.rs` of the package `program`. The package's other source files are generated.
 const MAIN: &str = include_str!("../definitions/main.rs");
 
-/// A library that exists only to check that the generated files compile.
+/// The `lib.rs` of the package `collection`. The package's other source files are generated.
 const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
 
-/// The `Cargo.toml` of both generated packages, which are not members of the workspace.
+/// The `Cargo.toml` of the packages `program` and `collection`. These packages are not members of
+/// the workspace.
 const MANIFEST: &str = include_str!("../definitions/manifest.toml");
 
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {

@@ -64,9 +64,11 @@ enum Command {
     /// Run the tests of this workspace's only unsafe code with the interpreter Miri, which finds
     /// undefined behavior, data races and leaks
     Miri,
-    /// Run many seeds of the deterministic simulation
+    /// Test informers on a simulated server with random writes and faults, once for each of many
+    /// seeds; a seed always gives the same run
     Simulate(simulate::Args),
-    /// Plant bugs in a copy of the sources, and check that the simulation or the tests of an invariant find them
+    /// Plant bugs in a copy of the sources, and check that `simulate` or the test of an invariant
+    /// finds each bug
     Mutants(mutants::Args),
     /// Measure this workspace and, if Go is installed, client-go, and print a table
     Bench(bench::Args),
@@ -74,7 +76,9 @@ enum Command {
     Tidy(tidy::TidyArgs),
     /// Check the licences, versions and sources of all dependencies
     Deny(deny::Args),
-    /// Check each crate alone, with old compilers and dependencies, and its interface against the last release
+    /// Run four checks: compile each crate alone; compile all crates with the oldest supported
+    /// compiler; compile them with the oldest allowed dependencies; compare their public interfaces
+    /// with the last release
     Compat(compat::Args),
     /// Check that all crates are ready for crates.io; without `--check`, publish them
     Release(release::Args),

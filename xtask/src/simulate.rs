@@ -1,4 +1,6 @@
-//! `cargo xtask simulate`: runs the deterministic simulation with many seeds.
+//! `cargo xtask simulate`: runs the integration test `simulation` of informer-factory with many
+//! seeds. The test runs informers against a simulated API server. The seed determines the random
+//! writes and faults.
 
 use std::process::{Command, ExitCode};
 

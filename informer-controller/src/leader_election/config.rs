@@ -66,10 +66,10 @@ impl LeaderElectionConfig {
     /// Sets how long a leader works without a renewal of its lease before it cancels the work.
     /// Default: 10 s. The time counts from the start of the last request that renewed the lease.
     ///
-    /// The [lease duration](Self::lease_duration) is longer than this deadline: 5 s longer by
-    /// default. If the cancelled work does not end within half of this difference, the work is
-    /// dropped. The other half allows for clocks of different speeds: by default, the fastest clock
-    /// can run 1.2 times as fast as the slowest.
+    /// The deadline must be shorter than the [lease duration](Self::lease_duration), which remains
+    /// 15 s unless it is set, too. If the cancelled work does not end within half of the
+    /// difference, the work is dropped. The other half allows for clocks of different speeds: with
+    /// the defaults, the fastest clock can run 1.2 times as fast as the slowest.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;

@@ -41,14 +41,14 @@ pub(super) enum Response {
     Failed,
 }
 
-/// What a candidate does after a response.
+/// The next request of an attempt to acquire or renew the lease, or the result of the attempt.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     Send(Request),
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
-    /// The attempt has failed, or its outcome is unknown. A leader continues to lead until its
-    /// renew deadline.
+    /// The attempt neither made this candidate the leader nor extended its leadership. A candidate
+    /// that already leads continues to lead until its renew deadline.
     Failed,
     Lost,
 }

@@ -63,8 +63,12 @@ pub(super) enum Condition {
         watermarks: Watermarks,
         version: ResourceVersion,
     },
-    /// Met when the cache lacks the object or has reached `version`. At this version, the object
-    /// was outside the informer's selector, or the server lacked the object.
+    /// For an object that the cache has, but will remove. Met when the cache has removed the
+    /// object, or has reached the resource version `version`. There are two cases:
+    /// - The server has the object, but outside the informer's selector. Then `version` is the
+    ///   object's version on the server.
+    /// - A read did not find the object on the server. Then `version` is the version of the
+    ///   response to this read.
     Leaving {
         watermarks: Watermarks,
         version: ResourceVersion,
@@ -117,8 +121,10 @@ impl Condition {
         }
     }
 
-    /// Returns a [`Leaving`](Self::Leaving) condition for an object that the server lacked at
-    /// `version`. Returns `None` if the cache lacks the object, too.
+    /// Returns the condition to wait for after a read did not find the object on the server.
+    /// `version` is the resource version of the response to this read. The condition is met when
+    /// the cache has removed the object, or has reached `version`. Returns `None` if the cache does
+    /// not have the object.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,

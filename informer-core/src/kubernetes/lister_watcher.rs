@@ -121,17 +121,18 @@ pub type ListStream<K> = BoxStream<'static, Result<ListPart<K>, ListWatchError>>
 /// arrived, but no complete event.
 pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, ListWatchError>>;
 
-/// A part of a list.
+/// A part of the response to a list: some of the items, or the data that follows all items.
 #[derive(Debug)]
 pub enum ListPart<K> {
     /// Some items of the list, in order. An item that can't be decoded is a [`RejectedObject`]. A
     /// part without items shows that bytes have arrived, but no complete item.
     Items(Vec<Result<OwnedObject<K>, RejectedObject>>),
-    /// The end of the list, or of a page of the list.
+    /// The resource version and the continue token of the list or page. Arrives after all items.
     End(ListEnd),
 }
 
-/// The data at the end of a list, or of a page of a list.
+/// The metadata of a list, or of one page of a list: resource version, continue token and remaining
+/// count. It arrives after all items of the list or page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListEnd {
     /// The resource version of the list as a whole.

@@ -6,8 +6,8 @@
 //! Lock order:
 //! 1. the store's write lock, which the caller of [`SharedProcessor::publish`] holds;
 //! 2. the registry of handlers;
-//! 3. the locks that the closures `commit` of `publish` and `snapshot` of
-//!    [`SharedProcessor::add_handler`] take;
+//! 3. the caller's locks: those that the closure `commit`, an argument of `publish`, takes, and
+//!    those that the closure `snapshot`, an argument of [`SharedProcessor::add_handler`], takes;
 //! 4. a lock of one handler: its mailbox (the waiting events), or the time of its next resync.
 //!
 //! No handler, waker or destructor of a handler or object runs under these locks.

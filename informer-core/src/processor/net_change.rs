@@ -2,8 +2,9 @@
 //! the current object.
 //!
 //! Slow handlers skip states, but never receive an older state after a newer one (invariant I1).
-//! For each key, they receive an add, then updates, then a delete or a release (invariant I4).
-//! Unused objects are returned to the caller, which drops them while no lock is held.
+//! For each key, they receive an add, then updates, then a delete (invariant I4). If the object's
+//! namespace is no longer watched, they receive [`Event::Released`] instead of the delete. Unused
+//! objects are returned to the caller, which drops them while no lock is held.
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 

@@ -1,8 +1,9 @@
 //! [`PublishGuard`]: a batch of events that is already in the mailboxes of the handlers. Dropping
 //! the guard wakes the handlers. The guard holds no lock.
 //!
-//! A handler is slow while its waiting events are coalesced. Slow handlers share one backlog of
-//! coalesced events. Dropping the guard also merges the batch into this backlog.
+//! A handler is slow while its waiting events are coalesced. Slow handlers share two backlogs: one
+//! with the old objects of updates, and one without. Publishing only appends the batch to a
+//! backlog. Dropping the guard merges the batch with the earlier events in the backlog.
 
 use std::fmt;
 use std::task::Waker;
@@ -29,7 +30,8 @@ pub struct PublishGuard {
     has_resyncs: bool,
     any_wants_resyncs: bool,
     backlogs: Backlogs<AnyObject>,
-    /// Whether the batch has been added to a backlog that slow handlers share.
+    /// Whether [`push_to`](Self::push_to) has appended the batch to a backlog, because at least one
+    /// handler is slow.
     is_shared: bool,
 }
 
@@ -58,8 +60,8 @@ impl PublishGuard {
     }
 
     /// Adds the batch to the mailbox of one handler, without its resyncs if `wants_resyncs` is
-    /// `false`. Exception: the shared backlog of slow handlers contains the resyncs if at least one
-    /// handler wants them. So a slow handler can receive resyncs that it does not want.
+    /// `false`. Exception: the backlogs of slow handlers contain the resyncs if any handler wants
+    /// them. So a slow handler can receive resyncs that it does not want.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {

@@ -1,10 +1,13 @@
 //! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes
 //! no lock and never waits.
 //!
-//! A section has the coalesced events of consecutive batches. New events are merged into the last
-//! section while it is open (not sealed). If several handlers need a section, it is sealed when the
-//! first of these handlers takes it: later events then go to a new section. Once every handler that
-//! needs the new section also needs the sealed section, these two sections are merged.
+//! A section has the coalesced events of consecutive batches. The start of a section is the
+//! sequence number of the section's first batch.
+//!
+//! New events are merged into the last section while it is open (not sealed). If several handlers
+//! need a section, it is sealed when the first of these handlers takes it: later events then go to
+//! a new section. Once every handler that needs the new section also needs the sealed section,
+//! these two sections are merged.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,8 +29,8 @@ pub(super) struct Sections<K> {
 }
 
 /// The events of consecutive batches, merged to at most one change per key. Merged batches cannot
-/// be separated again. So each handler that needs a batch of a section must need the section's
-/// first batch, too.
+/// be separated again. So a batch is merged into a section only if every handler that needs the
+/// batch also needs the section's first batch.
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
@@ -83,16 +86,16 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Seals the section whose first batch is `start`, if it exists: later events go to a new
-    /// section, and [`take`](Self::take) leaves the sealed events in place for other handlers.
+    /// Seals the section with this start, if it exists: later events go to a new section, and
+    /// [`take`](Self::take) leaves the sealed events in place for other handlers.
     pub(super) fn seal(&mut self, start: Sequence) {
         if let Some(at) = self.find(start) {
             self.sections[at].seal(self.keeps_old);
         }
     }
 
-    /// Takes a handler's next events from the section whose first batch is `start`; `None` if there
-    /// is no such section.
+    /// Takes a handler's next events from the section with this start. Returns `None` if no section
+    /// has this start.
     ///
     /// If several handlers need the section, the caller must [seal](Self::seal) it first. From a
     /// sealed section, the handler takes all events. From an open section, the handler takes at
@@ -122,21 +125,20 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the first batch of the next section, if any. `start` is the first batch of the
-    /// current section.
+    /// Returns the start of the next section, if any. `start` is the start of the current section.
     pub(super) fn after(&self, start: Sequence) -> Option<Sequence> {
         let next = self.sections.partition_point(|section| section.start <= start);
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Returns the number of events in the sections whose first batch is in the range `from..to`.
+    /// Returns the number of events in the sections whose start is in the range `from..to`.
     /// Also returns the number of events that merging has removed from these sections.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
     }
 
-    /// Moves the sections whose first batch is before `first_needed` to `garbage`. The caller must
+    /// Moves the sections whose start is less than `first_needed` to `garbage`. The caller must
     /// ensure that no handler needs their events.
     pub(super) fn trim(&mut self, first_needed: Sequence, garbage: &mut Garbage<K>) {
         while self.sections.front().is_some_and(|section| section.start < first_needed) {
@@ -145,12 +147,12 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Returns the first batch of each section.
+    /// Returns the start of each section: the sequence number of the section's first batch.
     pub(super) fn starts(&self) -> impl Iterator<Item = Sequence> {
         self.sections.iter().map(|section| section.start)
     }
 
-    /// Merges each section whose first batch is in `starts` into the section before it. Events that
+    /// Merges each section whose start is in `starts` into the section before it. Events that
     /// the merge replaces are moved to `garbage`.
     pub(super) fn join(&mut self, starts: &[Sequence], garbage: &mut Garbage<K>) {
         let mut at = 1;

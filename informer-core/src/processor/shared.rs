@@ -1,4 +1,6 @@
-//! [`Shared`]: the part of the processor that does not depend on the type of the objects.
+//! [`Shared`]: the content of a [`SharedProcessor`](super::SharedProcessor): the listeners, and the
+//! tasks that call the handlers. A listener holds the events that one handler or stream has not
+//! received yet. All objects have the type [`AnyObject`] here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,8 +26,9 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether any published event has contained an [encoded](crate::Encoded) object. If not,
-    /// handlers receive the events themselves, and otherwise copies that decode the objects.
+    /// Whether any published event has contained an [encoded](crate::Encoded) object. If so,
+    /// handlers receive copies of the events with encoded objects. A copy decodes an object when a
+    /// handler first reads it.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
@@ -48,7 +51,7 @@ pub(super) struct Registry {
     stopped: bool,
 }
 
-/// A handler's task that [`SharedProcessor::run`] has not spawned yet.
+/// A handler's task that [`Shared::run`] has not spawned yet.
 struct UnstartedTask {
     listener: usize,
     task: BoxFuture<'static, ()>,

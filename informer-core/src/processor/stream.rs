@@ -45,9 +45,13 @@ impl<K> EventStream<K> {
         }
     }
 
-    /// Returns the stream's registration, which has the stream's name and statistics, and reports
-    /// whether the stream is synced. A stream is synced when the reader polls again after the last
-    /// initial event.
+    /// Returns the stream's registration. It has the stream's name and statistics, and reports
+    /// whether the stream is synced.
+    ///
+    /// The stream first yields an add for each initial object. These are the objects of the
+    /// informer's initial list. If the stream was created after that list, these are the objects
+    /// that were then in the store. The stream is synced when the reader has received these adds
+    /// and polls again.
     pub fn registration(&self) -> &HandlerRegistration {
         &self.registration
     }

@@ -1,4 +1,7 @@
 //! [`FactoryHealth`]: whether all informers of a factory are synced and live.
+//!
+//! A program requests an informer from a factory with a method such as `pods()`. The factory then
+//! contains the informer, started or not. `stop` and `stop_idle_after` remove informers.
 
 use std::fmt;
 
@@ -6,12 +9,12 @@ use super::SharedInformerFactory;
 use super::report::InformerReport;
 use crate::status::{InformerState, StopCause};
 
-/// The result of [`SharedInformerFactory::health`]: whether all requested informers are synced and
-/// live, and the reason for each informer that is not. Its `Display` writes one line.
+/// The result of [`SharedInformerFactory::health`]: whether all informers of the factory are synced
+/// and live, and the reason for each informer that is not. Its `Display` writes one line.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FactoryHealth {
-    /// The number of requested informers.
+    /// The number of the factory's informers, started or not.
     pub informers: usize,
     /// The informers that are not synced or not live, ordered by description.
     /// [`InformerReport::problem`] returns the reason for each.
@@ -19,14 +22,15 @@ pub struct FactoryHealth {
 }
 
 impl FactoryHealth {
-    /// Returns whether all requested informers are synced: their initial lists are in their stores.
-    /// An informer stays synced while its server is unavailable, so a readiness probe can use this.
+    /// Returns whether all informers of the factory are synced: their initial lists are in their
+    /// stores. An informer stays synced while its server is unavailable, so a readiness probe can
+    /// use this.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.unhealthy.iter().all(|report| report.has_synced)
     }
 
-    /// Returns whether all requested informers are synced, and their watches are open or being
+    /// Returns whether all informers of the factory are synced, and their watches are open or being
     /// resumed. If not, stores are incomplete, or can lack recent changes.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -59,9 +63,9 @@ impl fmt::Display for FactoryHealth {
 }
 
 impl SharedInformerFactory {
-    /// Returns whether all requested informers are synced and live, and the reason for each informer
-    /// that is not. An informer that was requested but not started is not synced. An informer that
-    /// the program has [stopped](Self::stop) no longer counts.
+    /// Returns whether all informers of this factory are synced and live, and the reason for each
+    /// informer that is not. An informer that was requested but not started is not synced. An
+    /// informer that [`stop`](Self::stop) has removed from the factory does not count.
     ///
     /// ```no_run
     /// # fn check(factory: &informer_factory::SharedInformerFactory) {

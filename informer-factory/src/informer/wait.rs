@@ -33,8 +33,8 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-/// How a write becomes visible to an informer: by no event, by an add or update event, or by a
-/// delete event.
+/// The event that an informer receives because of a write, or [`Nothing`](Self::Nothing) if it
+/// receives no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     /// The informer receives no event: the object is outside the informer's namespace or selector,

@@ -24,8 +24,8 @@ use crate::SharedIndexInformer;
 /// because the informer itself relists and resumes. For a missed deletion, the stream has a
 /// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`. If
 /// the informer stops watching a namespace, each object of this namespace gets a `Delete`, although
-/// it can still exist ([`Event::Released`]). So do cleanups in finalizers and not after a `Delete`.
-/// If 1,024 events or more are pending for a reader, later events are coalesced to one per object.
+/// it can still exist ([`Event::Released`]). For cleanups, use finalizers, not `Delete` events. If
+/// 1,024 events or more are pending for a reader, later events are coalesced to one per object.
 ///
 /// The stream ends when the informer stops.
 pub fn watcher_events<K: Clone + Send + Sync + 'static>(

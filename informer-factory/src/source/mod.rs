@@ -108,8 +108,9 @@ impl<K: Send + Sync + 'static> SourceTask<K> {
         }
     }
 
-    /// Lists and watches until `shutdown`. The initial list covers the namespaces that are
-    /// watched when this method is called, not at the first poll.
+    /// Lists and watches until `shutdown`. The initial list covers the namespaces that were added
+    /// to the informer before this call. It does not cover a namespace that is added between this
+    /// call and the first poll of the future.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work. Queued changes stay queued.

@@ -54,7 +54,8 @@ struct State<K: 'static> {
     has_ended: bool,
 }
 
-/// The entry of a watched namespace.
+/// One watched namespace, with handles to its reflector (`part`) and to its feed. The other fields
+/// wake tasks that wait for a resource version of the namespace, or for its removal.
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
@@ -263,7 +264,7 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set. Returns its entry ([`Member`]), and its reflector if the
+    /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the
     /// reflector was never started. If the namespace is not in the set, returns as `Err` a
     /// completion that is set once the store has none of the namespace's objects.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {

@@ -73,7 +73,7 @@ pub struct Inspector {
     shown: Shown,
 }
 
-/// What an inspector shows, and its settings.
+/// The informers and controllers that the page shows, the masked fields, and the access token.
 struct Shown {
     factory: SharedInformerFactory,
     views: Vec<View>,

@@ -75,8 +75,8 @@ impl Query {
         })
     }
 
-    /// Returns whether `labels` match all label terms of this query. A masked label matches no
-    /// term.
+    /// Returns whether `labels` match all label terms of this query. A label whose value `mask`
+    /// hides matches no term.
     pub(super) fn matches_labels(&self, labels: &BTreeMap<String, String>, mask: &Mask) -> bool {
         self.labels.iter().all(|(name, value)| {
             !mask.hides_label(name)
@@ -84,8 +84,9 @@ impl Query {
         })
     }
 
-    /// Returns whether the fields of `object` match all field terms of this query. The caller must
-    /// mask `object` before this call.
+    /// Returns whether the fields of `object` match all field terms of this query. In `object`, the
+    /// caller has already replaced the values of hidden fields, such as the data of Secrets, by a
+    /// placeholder. So a search cannot find these values.
     pub(super) fn matches_fields(&self, object: &Value) -> bool {
         self.fields.iter().all(|(path, value)| {
             path.any(object, &|found| value.as_ref().is_none_or(|value| is_text(found, value)))

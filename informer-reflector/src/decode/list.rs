@@ -52,11 +52,12 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The minimum of `look_at`: [`SLICE`], or less in tests.
+    /// The decoder collects at least this many bytes before it decodes them. The number is
+    /// [`SLICE`] (256 KiB), or less in tests.
     slice: usize,
-    /// Decoding starts when the buffer contains at least this many undecoded bytes. The number
-    /// grows while a large item is incomplete. Otherwise each push would decode the start of the
-    /// item again.
+    /// Decoding starts when the buffer contains at least this many undecoded bytes. The number is
+    /// `slice` at first, and larger while a large item is incomplete. Otherwise each push would
+    /// decode the start of the item again.
     look_at: usize,
     max_object_size: usize,
     state: State,

@@ -8,12 +8,12 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The minimum of configured waits. With shorter waits, retries would follow each other almost
-/// without a pause.
+/// Shorter configured waits are extended to this duration. Otherwise, retries could follow each
+/// other almost without a pause.
 const MIN: Duration = Duration::from_millis(10);
 
-/// The maximum of configured waits and of waits that a server requests. It also prevents overflow
-/// when a wait is added to a time.
+/// Longer configured waits are shortened to this duration, and so are longer waits that the server
+/// requests. The limit also prevents overflow when a wait is added to a time.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
 /// The waits before retries. They double up to the longest, with random jitter of up to 100%.

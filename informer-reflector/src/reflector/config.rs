@@ -74,9 +74,9 @@ impl ReflectorConfig {
     }
 
     /// Sets the time without data after which the reflector cancels a streaming list and lists in
-    /// pages instead. This timeout applies from the request until the end of the list. For each
-    /// list, it is lengthened by a random time of up to 50%. Default: 10 seconds; minimum: 1
-    /// second; maximum: 24 hours.
+    /// pages instead. The timeout starts with the request, and starts again each time data
+    /// arrives. For each list, the timeout is lengthened by a random time of up to 50%. Default: 10
+    /// seconds; minimum: 1 second; maximum: 24 hours.
     ///
     /// The reflector also cancels a slow streaming list. Each streaming list has a budget for
     /// waiting. At first, the budget is as long as this timeout. Waiting for data uses up the
@@ -97,12 +97,13 @@ impl ReflectorConfig {
     /// then resumes on another connection from the last resource version. Default and minimum: 65
     /// seconds; maximum: 24 hours.
     ///
-    /// API servers send a bookmark to each watch once a minute, but the first one only after two
-    /// minutes. So the default timeout also ends a connection on which nothing changes. After two
-    /// such connections in a row, the reflector waits at least 125 seconds for data. Once data has
-    /// arrived, the configured timeout applies again. With the default, a watch without bookmarks
-    /// and changes is resumed every 125 seconds. A client of [`connect`](crate::connect) also sends
-    /// pings, which detect a dead connection within 30 seconds.
+    /// An API server sends the first bookmark of a watch after two minutes. So the default timeout
+    /// also ends a live connection if no object changes before this bookmark. After two connections
+    /// in a row without data, a shorter timeout is therefore extended to 125 seconds, which is
+    /// enough for the first bookmark. Once data has arrived, the configured timeout applies again.
+    ///
+    /// A client of [`connect`](crate::connect) also sends pings, which detect a dead connection
+    /// within 30 seconds.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_WATCH_TIMEOUT);
         self

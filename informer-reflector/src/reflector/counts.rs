@@ -118,7 +118,8 @@ impl ReflectorCounts {
     }
 }
 
-/// Returns the name of an error in [`ReflectorCounts::failures`] and in spans.
+/// Returns the cause under which [`ReflectorCounts::failures`] counts `error`, such as `expired`.
+/// The tracing span of the failed request gets the same text.
 pub(super) fn cause(error: &ListWatchError) -> &'static str {
     if error.is_expired() {
         "expired"

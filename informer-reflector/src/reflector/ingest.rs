@@ -1,4 +1,5 @@
-//! [`Ingest`]: turns decoded objects into cached ones.
+//! [`Ingest`]: transforms an object from the server, and wraps the object in a [`Cached`] handle.
+//! Other code stores the handle.
 
 use std::any::type_name;
 use std::fmt;
@@ -20,8 +21,8 @@ type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 /// Changes an object, or returns the reason why the object is rejected.
 type AnyTransform = Arc<dyn Fn(&mut OwnedObject<AnyObject>) -> Result<(), String> + Send + Sync>;
 
-/// Processes the arriving objects of one type: reads their metadata, transforms them, and encodes
-/// them if they are stored encoded.
+/// Creates a [`Cached`] handle for each object that arrives: reads the metadata of the object,
+/// transforms the object, and encodes the object if objects are stored encoded.
 #[derive(Clone)]
 pub struct Ingest {
     type_name: &'static str,
@@ -98,8 +99,8 @@ impl fmt::Debug for Ingest {
 }
 
 impl Ingest {
-    /// Turns an arrived object into one for the cache. Fails if the object has no name, or if the
-    /// transform fails.
+    /// Transforms an object that arrived, and wraps the object in a [`Cached`] handle, which the
+    /// caller stores. Fails if the object has no name, or if the transform fails.
     pub(super) fn take<K: 'static>(&self, object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
         self.take_erased(object.cast()).map(Cached::cast)
     }

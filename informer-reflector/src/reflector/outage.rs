@@ -62,7 +62,7 @@ struct Queue {
     /// The number of extra permissions that are not yet granted.
     extra_permissions: usize,
     logged: Option<LoggedOutage>,
-    recovering: Recovering,
+    recovering: RecoveryCounts,
 }
 
 struct LoggedOutage {
@@ -71,9 +71,10 @@ struct LoggedOutage {
     waiting: usize,
 }
 
-/// Counts the reflectors that got a response after the outage.
+/// Three counters of the reflectors that got a response after the outage: recovery in progress,
+/// watch resumed, and listed again.
 #[derive(Default)]
-struct Recovering {
+struct RecoveryCounts {
     /// The number of reflectors that got a response after the outage, and have not resumed,
     /// relisted or failed since.
     pending: usize,
@@ -105,8 +106,8 @@ enum Permission {
 }
 
 impl Waiter {
-    /// Returns the sort key of the queue. Reflectors come last if only their own resource is
-    /// unavailable.
+    /// Returns this waiter's sort key. The waiter with the lowest key is the first in the queue.
+    /// Waiters come last if only their own resource is unavailable.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.only_own_resource, self.sort_time, self.id)
     }
@@ -331,7 +332,7 @@ impl Outage {
             let counted = std::mem::take(recovering);
             queue.logged.take().map(|logged| (logged, counted, queue.waiters.len()))
         };
-        if let Some((logged, Recovering { resumed, relisted, .. }, waiting)) = over {
+        if let Some((logged, RecoveryCounts { resumed, relisted, .. }, waiting)) = over {
             let outage = logged.since.elapsed();
             tracing::info!(?outage, resumed, relisted, waiting, "API server is back");
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The number of silent connections in a row that are replaced after the configured time without
-/// data. The next connections are not replaced before [`FIRST_BOOKMARK`]. Otherwise, each
-/// connection of a resource without changes would be replaced before its first bookmark.
+/// The reflector replaces at most this many consecutive connections after the configured time
+/// without data. It does not replace the next connections before [`FIRST_BOOKMARK`]. Otherwise, the
+/// reflector would replace each connection of a resource without changes before the first bookmark.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// The time within which the first bookmark of a watch must arrive. A server sends it after two
@@ -23,7 +23,8 @@ pub(super) struct SilenceDetector {
     pub(super) quiet_since: Instant,
     /// `false` while the store has no room, because the reflector then reads no data.
     pub(super) is_reading: bool,
-    /// The number of silent connections in a row that were replaced.
+    /// The number of consecutive connections that the reflector replaced because no data arrived.
+    /// Data resets the number to 0.
     pub(super) silent_connections: u32,
 }
 
@@ -46,7 +47,7 @@ impl SilenceDetector {
     }
 
     /// Returns the maximum time without data: the configured time, or [`FIRST_BOOKMARK`] if that is
-    /// longer and [`MAX_QUICK_REPLACEMENTS`] connections in a row were silent.
+    /// longer and at least [`MAX_QUICK_REPLACEMENTS`] consecutive connections were silent.
     pub(super) fn limit(&self, configured: Duration) -> Duration {
         let is_quick = self.silent_connections < MAX_QUICK_REPLACEMENTS;
         if is_quick { configured } else { configured.max(FIRST_BOOKMARK) }

@@ -64,12 +64,13 @@ type ReceivedEvents<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 /// this number, the cost of the call is negligible, and the first event is not delayed for long.
 const MAX_GATHERED: usize = 100;
 
-/// The numbers of received events, and the changes for the next call of
-/// [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
+/// The changes that the next call of
+/// [`ReflectorStore::apply`](informer_core::ReflectorStore::apply) passes to the store. Also counts
+/// the events that were received for this call.
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
-    /// The numbers of received events by type. Events that change no object, such as bookmarks, are
-    /// included.
+    /// How many events of each type were received. Events that change no object, such as bookmarks,
+    /// are included.
     events: EventCounts,
 }
 
@@ -184,9 +185,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// Passes changes to the store until the watch ends, and returns how the watch ended.
     ///
     /// If the reflector ended earlier watches because they were silent, returns `None` after the
-    /// first data of this watch. The watch is still open. The data can lower the limit that the
-    /// caller got from [`SilenceDetector`](super::silence::SilenceDetector). So the caller gets the
-    /// limit again, and calls this method again.
+    /// first data of this watch. The watch is still open. The maximum time without data can now be
+    /// shorter. So the caller must call
+    /// [`SilenceDetector::limit`](super::silence::SilenceDetector::limit), and then this method
+    /// again.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -218,8 +220,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.silence.received();
             self.reporter.set(Health::Live { last_event: self.silence.last_event });
             self.pause_in_bursts(count).await;
-            // After silent watches, the limit of silence can be higher. Data has arrived now, so the
-            // caller gets the limit again.
+            // After silent watches, the maximum time without data can be longer. Data has arrived
+            // now, so the caller must call `SilenceDetector::limit`.
             if std::mem::take(&mut self.silence.silent_connections) > 0 {
                 return None;
             }

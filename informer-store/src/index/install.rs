@@ -2,8 +2,8 @@
 //!
 //! The index function is user code, so it runs while no lock is held. [`build`] first indexes
 //! snapshots, in a few rounds. Then the writer calls the function for each change, and appends the
-//! results to [`Joining::log`]. At the end, `build` applies this log under the write lock. A slot
-//! is the number of an object in the store's [`SlotMap`](crate::slot_map::SlotMap).
+//! change and the results to [`Joining::log`]. At the end, `build` applies this log under the write
+//! lock. A slot is the number of an object in the store's [`SlotMap`](crate::slot_map::SlotMap).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn build(shared: &Shared, definition: &Arc<dyn AnyIndex>) -> Result<IndexId, Ind
 }
 
 /// An index under construction, for which the writer calls the index function. The writer appends
-/// the results of each transaction to `log`.
+/// the changes of each transaction, with the results of the function, to `log`.
 pub(crate) struct Joining {
     id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex>,
@@ -67,7 +67,8 @@ pub(crate) struct Logged {
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// A change of one object. Unlike [`Applied`], the struct owns the key of the object.
+/// A change that added, replaced or removed one object. [`Logged`] contains the results of the
+/// index function separately. Unlike [`Applied`], this struct owns the key of the object.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
@@ -91,8 +92,8 @@ struct Join<'a> {
 }
 
 impl<'a> Join<'a> {
-    /// Makes the writer add all later changes to [`Joining::log`]. Returns the objects without
-    /// these changes.
+    /// Makes the writer add all later changes to [`Joining::log`]. Returns a snapshot: all
+    /// objects in the store before the first of these changes.
     fn begin(
         shared: &'a Shared,
         definition: &Arc<dyn AnyIndex>,

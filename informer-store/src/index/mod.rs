@@ -1,6 +1,6 @@
-//! Indexes: [`Definition`] has the function of an index, [`IndexState`] has its content for
-//! readers, and [`Index`] is the user's handle. A slot is the number of an object in the store's
-//! [`SlotMap`].
+//! Indexes. A [`Definition`] contains the name of an index, and the function that returns the index
+//! values of an object. An [`IndexState`] contains each value with its objects. An [`Index`] is the
+//! user's handle. A slot is the number of an object in the store's [`SlotMap`].
 //!
 //! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`. In
 //! client-go, index values are strings, and the store panics if an index function fails. Here,

@@ -36,9 +36,9 @@ impl Served {
 /// definition of the custom resource is deleted, even while no version is served.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
-    /// By URL path, such as `/apis/apps/v1/deployments`.
+    /// The served resources. The key is the URL path, such as `/apis/apps/v1/deployments`.
     served: DashMap<String, Arc<Served>>,
-    /// By the name of the custom resource definition.
+    /// The storage of each custom resource. The key is the name of the custom resource definition.
     defined: DashMap<String, Arc<Table>>,
 }
 
@@ -66,8 +66,8 @@ impl Catalogue {
         self.served.get(path).map(|served| served.clone())
     }
 
-    /// Adds a table for the definition `name`, unless one exists. Returns the table in the
-    /// catalogue.
+    /// Adds the storage of the custom resource with the definition `name`, unless the catalogue has
+    /// one. Returns the storage in the catalogue.
     pub(crate) fn define(&self, name: String, table: Arc<Table>) -> Arc<Table> {
         self.defined.entry(name).or_insert(table).value().clone()
     }

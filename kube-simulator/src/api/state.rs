@@ -14,7 +14,8 @@ use super::writes::{Stamp, in_seconds};
 use crate::kinds::ResourceKind;
 use crate::storage::{Backup, Retention, Revision, Table};
 
-/// The settings of the storage and of the API rules.
+/// The options of a simulated server: the limits of its history, its first revision and date, its
+/// random seed, and switches for controllers, namespaces and pods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behavior {
     pub(crate) retention: Retention,

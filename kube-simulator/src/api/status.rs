@@ -143,12 +143,13 @@ impl FieldError {
     }
 }
 
-/// The total length in bytes from which [`FieldErrors`] takes no more errors. A real server has no
-/// such limit.
-const MAX_FIELD_ERRORS: usize = 256 * 1024;
+/// When the errors in [`FieldErrors`] have this total length in bytes, further errors are dropped.
+/// A real server has no such limit.
+const MAX_FIELD_ERROR_BYTES: usize = 256 * 1024;
 
-/// The validation errors of an object, up to about [`MAX_FIELD_ERRORS`]. Each error contains a path,
-/// so without a limit the errors could be longer than the object by orders of magnitude.
+/// The validation errors of one object. Once their total length reaches [`MAX_FIELD_ERROR_BYTES`],
+/// further errors are dropped. Each error contains a path, so without this limit the errors could
+/// be many times as long as the object.
 #[derive(Default)]
 pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
@@ -164,7 +165,7 @@ impl FieldErrors {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.length >= MAX_FIELD_ERRORS
+        self.length >= MAX_FIELD_ERROR_BYTES
     }
 
     pub(crate) fn into_vec(self) -> Vec<FieldError> {

@@ -49,8 +49,8 @@ pub(crate) enum Ending {
 }
 
 impl WatchInjection {
-    /// Sends these bytes unchanged. To send a whole event in JSON, end the bytes with a line feed.
-    /// Over a WebSocket, the bytes are one message.
+    /// Returns an injection that sends these bytes unchanged. To send a whole event in JSON, end
+    /// the bytes with a line feed. Over a WebSocket, the bytes are one message.
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of(Content::Bytes(bytes.into()))
@@ -68,46 +68,47 @@ impl WatchInjection {
         Self { content, instead_of_event: false, ending: None }
     }
 
-    /// Sends an `ERROR` event with a `Status` and ends the stream, like a server after a watch
-    /// error.
+    /// Returns an injection that sends an `ERROR` event with a `Status` and then ends the stream,
+    /// like a server after a watch error.
     #[must_use]
     pub fn error(code: StatusCode, reason: &str, message: &str) -> Self {
         Self::of(Content::Error(status::failure(code, reason, message))).then_close()
     }
 
-    /// Sends 410 `Expired` and ends the stream.
+    /// Returns an injection that sends the error 410 `Expired` and then ends the stream.
     #[must_use]
     pub fn expired() -> Self {
         Self::error(StatusCode::GONE, "Expired", "too old resource version")
     }
 
-    /// Ends the stream cleanly, like a server at the watch timeout.
+    /// Returns an injection that ends the stream cleanly, like a server at the watch timeout.
     #[must_use]
     pub fn close() -> Self {
         Self::bytes(Bytes::new()).then_close()
     }
 
-    /// Breaks the connection, so that the client receives an incomplete response body.
+    /// Returns an injection that breaks the connection, so that the client receives an incomplete
+    /// response body.
     #[must_use]
     pub fn abort() -> Self {
         Self::bytes(Bytes::new()).then_abort()
     }
 
-    /// Waits for the next event of the stream, and sends the injected content instead of the event.
+    /// Makes this injection wait for the next event of the stream, and replace this event.
     #[must_use]
     pub fn instead_of_next_event(mut self) -> Self {
         self.instead_of_event = true;
         self
     }
 
-    /// Ends the stream cleanly after the injected content.
+    /// Makes this injection end the stream cleanly after the injected content.
     #[must_use]
     pub fn then_close(mut self) -> Self {
         self.ending = Some(Ending::Close);
         self
     }
 
-    /// Breaks the connection after the injected content.
+    /// Makes this injection break the connection after the injected content.
     #[must_use]
     pub fn then_abort(mut self) -> Self {
         self.ending = Some(Ending::Abort);

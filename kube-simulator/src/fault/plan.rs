@@ -110,10 +110,11 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Creates the random plan that this seed and these options determine.
     ///
-    /// For [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] and
-    /// [`ServerFault::AbortBodies`], the plan adds a random number from 0 to 4,000 to the number of
-    /// bytes in `options.faults`. A fault that lasts for a while takes 50 ms to 100 s, or less if
-    /// the plan ends sooner. Short durations are more frequent.
+    /// The faults [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] and
+    /// [`ServerFault::AbortBodies`] contain a number of bytes. To the number in `options.faults`,
+    /// the plan adds another random number from 0 to 4,000 for each such fault. A fault that lasts
+    /// for a while takes 50 ms to 100 s, or less if the plan ends sooner. Short durations are more
+    /// frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

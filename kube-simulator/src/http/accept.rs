@@ -1,5 +1,6 @@
 //! Content negotiation: selects the form (whole objects, only metadata, or a table) and the
-//! encoding of a response.
+//! encoding of a response. An offer is one entry of the client's `Accept` header: a media type with
+//! its parameters.
 //!
 //! Counterpart: `NegotiateMediaTypeOptions` of the API server
 //! (`pkg/endpoints/handlers/negotiation`).
@@ -42,7 +43,8 @@ struct Offer<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// Selects the form and the encoding of the best offer that the server supports.
+/// Selects the form and the encoding of the response. They come from the client's most preferred
+/// offer that the endpoint supports.
 pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result<Accepted, Refusal> {
     let offers = offers(&request.headers);
     let encodings = Encoding::served(endpoint.cbor);
@@ -104,7 +106,7 @@ pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     encodings.split(',').any(|encoding| encoding.trim() == "gzip")
 }
 
-/// Returns the media types of the `Accept` header, most preferred first.
+/// Returns the offers of the client's `Accept` header, most preferred first.
 fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let accept = if accept.is_empty() { "*/*" } else { accept };

@@ -25,7 +25,7 @@ pub(super) struct Call {
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) accepted: Accepted,
-    /// Whether each watch event is a separate piece of the body, as for a WebSocket.
+    /// Whether the request opens a WebSocket. A watch then sends each event as one message.
     pub(super) one_by_one: bool,
     pub(super) body: Bytes,
 }

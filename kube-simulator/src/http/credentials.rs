@@ -11,8 +11,8 @@ pub(crate) struct Credentials(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     accepted: Accepted,
-    /// The number of active faults that expire all tokens. With any such fault, the server rejects
-    /// every request.
+    /// The number of active faults that [`Credentials::expire`] began. While it is not zero, the
+    /// server rejects every request, also without a token.
     expirations: usize,
 }
 
@@ -37,7 +37,8 @@ impl Credentials {
         self.0.lock().accepted = Accepted::Token(token.to_owned());
     }
 
-    /// Begins a fault that expires all tokens. [`renew`](Self::renew) ends the fault.
+    /// Begins a fault: the server rejects every request, with any token or without one, until
+    /// [`renew`](Self::renew) ends the fault.
     pub(crate) fn expire(&self) {
         self.0.lock().expirations += 1;
     }

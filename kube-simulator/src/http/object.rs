@@ -80,7 +80,7 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
         }
         Some(version) => {
             call.revision.reach(version).await?;
-            table.get_known(&key, call.revision.cached_state())?
+            table.get_at(&key, call.revision.cached_state())?
         }
         None => table.get(&key),
     };

@@ -41,7 +41,7 @@ const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulat
 /// The health checks. The last check is part of `/readyz` only.
 const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
-/// A request extension: the watch sends each event as a separate piece of the body.
+/// A request extension: the request opens a WebSocket, so a watch sends each event as one message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OneByOne;
 

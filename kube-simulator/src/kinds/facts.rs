@@ -1,4 +1,5 @@
-//! [`Facts`]: the data that every API server publishes about a built-in kind.
+//! [`Facts`]: the names, verbs, subresources, selectable fields and table columns of a built-in
+//! kind. They are the same on every API server.
 
 use super::column::Column;
 use super::table::TABLE;
@@ -11,7 +12,7 @@ pub(crate) const ALL_VERBS: &[&str] =
 /// not contain their kinds.
 const GROUPS_OF_REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// One row of [`TABLE`].
+/// The facts about one built-in kind: one row of [`TABLE`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) group: &'static str,

@@ -37,8 +37,8 @@ pub struct ResourceKind {
     /// The categories of the resource, such as `all`, which `kubectl get all` uses.
     pub categories: Vec<String>,
     pub(crate) scale: Option<Scale>,
-    /// The data that every API server publishes about the kind. `None` unless the kind comes from
-    /// [`built_in::kinds`].
+    /// The names, verbs, subresources, selectable fields and table columns of the kind on a real
+    /// API server. `None` unless the kind comes from [`built_in::kinds`].
     pub(crate) facts: Option<&'static Facts>,
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource.
@@ -81,8 +81,8 @@ impl Scale {
     }
 }
 
-/// The rule for reading the value of one selectable field from an object. A field needs no rule if
-/// its name is the path of its value, and if an empty string stands for a missing value.
+/// The rule for reading the value of one selectable field from an object. Without a rule, the name
+/// of the field is also the path of its value, and a missing value is read as an empty string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
     pub(crate) field: &'static str,

@@ -188,8 +188,8 @@ impl Simulator {
     }
 
     /// Restarts the server with the objects of a backup, like `etcdutl snapshot restore
-    /// --bump-revision --mark-compacted`: the newest resource version increases by `by` (at least
-    /// 1), and all earlier versions are compacted.
+    /// --bump-revision --mark-compacted`. The server's newest resource version before the restart,
+    /// not the backup's, increases by `by` (at least 1). All earlier versions are compacted.
     ///
     /// Objects have the versions of the backup, so the version of one object can decrease. The
     /// versions of lists do not decrease. Watches from earlier versions are answered with 410

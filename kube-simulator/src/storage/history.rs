@@ -56,10 +56,13 @@ impl Event {
     }
 }
 
-/// The reason why a reader cannot continue without losing events.
+/// The reason why a reader cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderError {
+    /// The [`SlowWatchLimit`] does not allow the lag, or the history no longer has all unread
+    /// events.
     TooSlow,
+    /// The history was cleared after the creation of the reader.
     Reset,
 }
 
@@ -184,9 +187,11 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns all unread events of a reader, up to the resource version `up_to`. `is_selected`
-    /// returns whether the client of the watch receives an event. If [`SlowWatchLimit::is_timed`]
-    /// is true, only events that the client receives count as lag.
+    /// Returns all unread events of a reader, up to the resource version `up_to`. The result also
+    /// contains events that the client does not receive: `is_selected` returns false for these.
+    ///
+    /// Returns [`ReaderError::TooSlow`] if the reader's [`SlowWatchLimit`] does not allow the lag.
+    /// With [`SlowWatchLimit::is_timed`], only events that the client receives count as lag.
     pub(crate) fn read(
         &self,
         reader: &Reader,

@@ -1,7 +1,8 @@
-//! [`Revision`]: the counter of writes, from which all resource versions come.
+//! [`Revision`]: the number of the newest write that one API server has reached.
 //!
-//! Each API server on the storage has its own `Revision`. In this file, "this API server" is the
-//! one that has the `Revision`.
+//! [`Stored`] contains the counter of all writes, from which all resource versions come. All API
+//! servers on the storage share one `Stored`, but each has its own `Revision`. In this file, "this
+//! API server" is the one that has the `Revision`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +19,8 @@ use super::watch_cache::WatchCache;
 /// Maximum time that a read waits for a future resource version, as in the real server.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Counts the writes to all resources, like etcd's revision. Resource versions therefore have gaps
-/// within one resource. Each API server has its own `Revision`. All share one counter, but each
-/// replica can lag behind the counter.
+/// The newest write that one API server has reached. Each API server has its own `Revision`. All
+/// API servers share the counter of writes in [`Stored`], but a replica can lag behind the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
@@ -30,10 +30,12 @@ pub(crate) struct Revision {
     watch_cache: WatchCache,
 }
 
-/// The counter of writes, and the progress of etcd's compactions. All API servers of the storage
-/// share one value of this type.
+/// The data that all API servers on the storage share: the counter of writes, and the state of
+/// etcd's compactions.
 #[derive(Debug)]
 struct Stored {
+    /// The number of the last write to any resource, like etcd's revision. Resource versions
+    /// therefore have gaps within one resource.
     revision: AtomicU64,
     /// Notified after each change of the revision, and after each change of an API server's lag.
     notifier: Notifier,
@@ -68,7 +70,7 @@ impl Revision {
     }
 
     /// Creates the `Revision` of a new replica: another API server on the same storage. The new
-    /// `Revision` counts the same writes, but can lag.
+    /// `Revision` has the same counter of writes, but can lag.
     pub(crate) fn of_replica(&self) -> Self {
         let lag = Mutex::new(Lag { behind: 0, floor: 0 });
         let watch_cache = WatchCache::default();

@@ -34,8 +34,8 @@ struct BudgetState {
     /// The remaining time at the moment `updated`.
     left: Duration,
     updated: Instant,
-    /// Waits before this moment are already deducted from `left`. If two watches are slow at the
-    /// same time, their wait counts once.
+    /// The end of the last wait that was fully deducted from `left`. The time before this moment is
+    /// not deducted again, so two waits at the same time count once.
     deducted_to: Instant,
 }
 

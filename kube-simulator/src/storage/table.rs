@@ -1,7 +1,8 @@
 //! [`Table`]: the objects of one resource, their history, and the listeners for changes.
 //!
-//! The parameter `known` is the revision that the API server of a watch has reached. Watches of
-//! this server receive no later events. A lagging server has an older revision than the storage.
+//! Several methods serve watches. Their parameter `known` is the revision that the API server of
+//! the watch has reached. Watches of this server receive no later events. A lagging server has an
+//! older revision than the storage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -86,8 +87,9 @@ impl Table {
         next.is_some_and(|(key, _)| key.starts_with(&prefix))
     }
 
-    /// Returns the object in the state `at`, if the object existed in this state.
-    pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, ReadError> {
+    /// Returns the object in the table's state `at`. Returns `None` if the object did not exist in
+    /// this state.
+    pub(crate) fn get_at(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, ReadError> {
         let state = self.state.read();
         past::object(&state, key, at, &self.revision)
     }

@@ -22,7 +22,8 @@ pub(crate) enum Unit {
     Megabytes,
     /// Events per second.
     Events,
-    /// The speed with a stalled handler, in percent of the speed without it.
+    /// The event rate of nine handlers while a tenth handler is stalled, in percent of the event
+    /// rate of ten handlers that are not stalled.
     Percent,
 }
 

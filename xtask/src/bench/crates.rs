@@ -11,7 +11,8 @@ use crate::release::Packages;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The crates that also work without the types of Kubernetes.
+/// The crates that do not need k8s-openapi and kube-core without their default features. Each is
+/// measured twice: with and without these features.
 const PLAIN: [&str; 2] = ["informer-core", "informer-store"];
 
 /// Compiles each published crate with an empty target folder, and prints a table.

@@ -80,8 +80,9 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// Declares that the informer's initial list covers only the namespaces that are watched now.
-    /// Call this method before [`run`](Self::run).
+    /// Declares that the program has added all namespaces of the informer's initial list. The
+    /// informer can sync without the namespaces that are added later. Call this method before
+    /// [`run`](Self::run).
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }

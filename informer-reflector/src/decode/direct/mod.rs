@@ -31,13 +31,12 @@ pub(super) struct Direct {
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 
-/// The number and the content of a field at its first occurrence in a message, and the fields that
-/// follow there.
+/// The first occurrence of a field in a protobuf message, and the unread rest of the message.
 struct Occurrence<'r, 'b> {
     number: u64,
     content: Content<'b>,
-    /// The fields that follow in the message. The readers of lists and maps take the other elements
-    /// from here.
+    /// The part of the message after this occurrence. If the field is a list or a map, its other
+    /// elements are read from here.
     rest: &'r mut Fields<'b>,
 }
 

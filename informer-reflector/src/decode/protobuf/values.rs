@@ -11,7 +11,7 @@ use crate::decode::json::Scanner;
 use crate::decode::repair::INVALID_UTF8;
 use crate::decode::tape::Token;
 
-/// The start of year 1, in seconds since 1970: Go's zero time, which is the earliest time.
+/// Go's zero time (the start of year 1), in seconds since 1970. The decoder rejects earlier times.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Functions that read a value of one type. An invalid value makes the whole object undecodable.

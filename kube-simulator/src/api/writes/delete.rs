@@ -289,8 +289,9 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds. The period is 0 unless the object is a scheduled pod that
-/// has not finished, and `SimulatorBuilder::graceful_pod_deletion` is set.
+/// Returns the grace period in seconds. The period is always 0 if
+/// `SimulatorBuilder::graceful_pod_deletion` is not set. Otherwise, the period is 0 for every
+/// object except a scheduled pod that has not finished.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

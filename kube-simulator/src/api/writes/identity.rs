@@ -8,8 +8,9 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Checks `apiVersion` and `kind`, which a body can omit, sets the namespace, and converts the body
-/// to the stored version.
+/// Checks `apiVersion`, `kind` and namespace, and converts the body to the stored version. A body
+/// can omit `apiVersion` and `kind`. If a body omits the namespace, this function sets it; if the
+/// body has another namespace than the request, returns an error.
 pub(super) fn check_type_and_namespace(
     kind: &ResourceKind,
     namespace: Option<&str>,

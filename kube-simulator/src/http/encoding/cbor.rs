@@ -46,11 +46,11 @@ pub(crate) fn document(object: &Object) -> Vec<u8> {
     out
 }
 
-/// Encodes a watch event whose object is already encoded.
-pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
+/// Encodes a watch event from its type, such as `ADDED`, and its encoded object.
+pub(crate) fn event(event_type: &str, document: &[u8]) -> Vec<u8> {
     // The head of a map with two entries.
     let mut out = [&SELF_DESCRIBED[..], &[0xa2]].concat();
-    for text in ["type", kind, "object"] {
+    for text in ["type", event_type, "object"] {
         append(&mut out, &bytes(text));
     }
     out.extend_from_slice(document);

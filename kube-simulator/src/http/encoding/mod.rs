@@ -86,15 +86,15 @@ impl Encoding {
         self.document(status::encode(status)).into_owned()
     }
 
-    /// Encodes a watch event, without the length prefix that [`append_framed`](Self::append_framed)
-    /// adds.
-    pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
+    /// Encodes a watch event from its type, such as `ADDED`, and its object as JSON. The result has
+    /// no length prefix; [`append_framed`](Self::append_framed) adds the prefix.
+    pub(crate) fn event(self, event_type: &str, json: &[u8]) -> Vec<u8> {
         match self {
             Self::Json | Self::Indented | Self::Yaml => {
-                [b"{\"type\":\"", kind.as_bytes(), b"\",\"object\":", json, b"}\n"].concat()
+                [b"{\"type\":\"", event_type.as_bytes(), b"\",\"object\":", json, b"}\n"].concat()
             }
-            Self::Protobuf => protobuf::event(kind, &self.document(json)),
-            Self::Cbor => cbor::event(kind, &self.document(json)),
+            Self::Protobuf => protobuf::event(event_type, &self.document(json)),
+            Self::Cbor => cbor::event(event_type, &self.document(json)),
         }
     }
 

@@ -14,8 +14,8 @@ const PIECE: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Framing {
     shape: Shape,
-    /// Whether each event is a separate piece of the body. A WebSocket sends each piece as one
-    /// message, so events need no length prefix.
+    /// Whether each event is a separate piece of the response body. A WebSocket sends each piece as
+    /// one message, so events need no length prefix.
     one_by_one: bool,
 }
 

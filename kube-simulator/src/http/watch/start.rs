@@ -19,9 +19,9 @@ use crate::http::request::RecordedRequest;
 use crate::kinds::ResourceKind;
 use crate::storage::{Revision, SlowWatchLimit, Table};
 
-/// The time after which an older server ([`StreamingLists::ServedLate`]) sends the bookmark that
+/// With [`StreamingLists::ServedLate`], the time from the start of a watch to the bookmark that
 /// ends the initial list.
-const TICK: Duration = Duration::from_secs(1);
+const END_BOOKMARK_DELAY: Duration = Duration::from_secs(1);
 
 /// The behavior of a server for streaming lists (`sendInitialEvents`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,8 +30,9 @@ pub enum StreamingLists {
     /// Like a current server, sends the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// Like an older server, sends the objects, waits one second, and then sends the bookmark that
-    /// ends the initial list. Events that occur in this second are sent before the bookmark.
+    /// Like an older server, sends the objects first. One second after the start of the watch,
+    /// sends the bookmark that ends the initial list. Events that occur in this second are sent
+    /// before the bookmark.
     ServedLate,
     /// Like a server without the feature gate `WatchList`, refuses watches with `sendInitialEvents`
     /// with 422 `Invalid`. Other watches without a resource version still begin with the current
@@ -74,7 +75,8 @@ pub(crate) struct WatchRules {
     pub(crate) streaming_lists: StreamingLists,
 }
 
-/// The parameters of a new watch.
+/// The arguments of [`open`] besides the query options: the stored objects to watch, the recorded
+/// request, the server's rules, and the tokens that end the watch.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) table: Arc<Table>,
@@ -104,10 +106,10 @@ enum Start {
     Now,
 }
 
-/// Opens a watch. The caller must have called [`StreamingLists::adjust`].
+/// Opens a watch. The caller must have called [`StreamingLists::adjust`] with `options`.
 ///
-/// Returns an error if a parameter is invalid or the watch cache is not ready. As on the real
-/// server, the stream reports any later error as an `ERROR` event.
+/// Returns an error if an option is invalid or the watch cache is not ready. As on the real server,
+/// the stream reports any later error as an `ERROR` event.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
@@ -207,7 +209,9 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
             initial.objects = objects.into_iter();
             let end_bookmark = match opening.rules.streaming_lists {
                 StreamingLists::Served => Some(EndBookmark { version, due: None }),
-                StreamingLists::ServedLate => Some(EndBookmark { version, due: Some(deadline_after(TICK)) }),
+                StreamingLists::ServedLate => {
+                    Some(EndBookmark { version, due: Some(deadline_after(END_BOOKMARK_DELAY)) })
+                }
                 StreamingLists::Refused | StreamingLists::Ignored => None,
             };
             initial.end_bookmark = end_bookmark.filter(|_| options.allow_bookmarks);

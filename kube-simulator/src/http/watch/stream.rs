@@ -87,7 +87,8 @@ pub(super) struct Initial {
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the initial objects. The bookmark can get a later version.
+    /// The resource version of the snapshot with all initial objects. The sent bookmark has this
+    /// version, or [`WatchStream::complete_to`] if that is later.
     pub(super) version: u64,
     /// The earliest time for the bookmark. `None` if the bookmark directly follows the initial
     /// objects, as on current servers.

@@ -22,7 +22,8 @@ pub(super) struct Workload {
     /// The UID of the pods' owner: the replica set, or the stateful set itself.
     owner_uid: String,
     created: String,
-    /// The common part of all pods.
+    /// The pod template of this workload, in JSON. Each pod of the workload starts as a copy of the
+    /// template.
     template: Value,
     /// The number of pods that [`new_pod`](Self::new_pod) has created. Also the ordinal of a
     /// stateful set's next new pod.

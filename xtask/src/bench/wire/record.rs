@@ -14,7 +14,7 @@ use crate::{apiserver, controlplane, workspace};
 /// The file that the recorder writes at the end of a complete recording.
 const DESCRIPTION: &str = "recording.json";
 
-/// The content of the file `recording.json`. The recorded responses are in other files.
+/// The content of the file `recording.json`: the number of pods and the server's version.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Description {
     /// The number of recorded pods.

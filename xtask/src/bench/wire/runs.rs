@@ -1,4 +1,5 @@
-//! The measurements of one client process: its initial sync, then its events.
+//! [`Run`]: starts a client process, and measures its time, CPU time and memory. The client first
+//! syncs, and then receives events.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -80,7 +81,8 @@ impl Run<'_> {
         Ok((figures.into_iter().map(with_prefix).collect(), peak))
     }
 
-    /// Measures the time from the server's write to the handler's call.
+    /// Measures the time that each event takes from the server to the client's handler. The time
+    /// starts when the server sends the event to the client.
     pub(crate) fn latency(&self, command: Command) -> anyhow::Result<Figures> {
         let file = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
         let Synced { server, client, .. } = self.sync(command, &[file.path().as_os_str()])?;

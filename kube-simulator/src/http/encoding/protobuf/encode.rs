@@ -76,10 +76,10 @@ pub(crate) fn list<C: AsRef<[u8]>>(empty: &[u8], items: impl Iterator<Item = C>)
     out
 }
 
-/// Encodes a `WatchEvent` whose object is already encoded.
-pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
+/// Encodes a `WatchEvent` from its type, such as `ADDED`, and its encoded object.
+pub(crate) fn event(event_type: &str, document: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(document.len() + ROOM);
-    put_bytes(&mut event, 1, kind.as_bytes());
+    put_bytes(&mut event, 1, event_type.as_bytes());
     put_nested(&mut event, 2, |extension| put_bytes(extension, 1, document));
     event
 }
