@@ -6,7 +6,7 @@ use informer_core::{HandlerStats, ResourceVersion};
 use informer_reflector::Health;
 
 use super::progress::Progress;
-use super::{InformerState, SharedIndexInformer, StopCause};
+use super::{InformerState, Shared, SharedIndexInformer, StopCause};
 use crate::source::SourceStatus;
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
@@ -75,5 +75,13 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.status.health()
+    }
+}
+
+impl Shared {
+    /// Returns the resource of the informer's objects; see
+    /// [`resource_of`](crate::__private::resource_of).
+    pub(crate) fn resource(&self) -> &str {
+        self.source.resource()
     }
 }

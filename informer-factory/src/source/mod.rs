@@ -86,6 +86,14 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
+    /// Returns the resource without its scope, such as `deployments.apps`.
+    pub(crate) fn resource(&self) -> &str {
+        match self {
+            Self::Whole(part) => part.lister_watcher.resource(),
+            Self::Namespaces(namespaces) => namespaces.resource(),
+        }
+    }
+
     /// Returns whether the informer still has the reflector `part`: its namespace was not removed.
     /// `false` after a removal, even if the namespace was added again, with another reflector.
     pub(crate) fn has(&self, part: &Part<K>) -> bool {

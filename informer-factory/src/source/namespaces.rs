@@ -7,7 +7,7 @@
 //! listed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use informer_core::{
     Completion, DeltaFifo, ListerWatcher, NamespaceFeed, NamespaceProgress, ReflectorStore, ResourceVersion,
@@ -35,6 +35,8 @@ pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + 
 
 pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
+    /// The resource of the first added namespace, which all namespaces have.
+    resource: OnceLock<Arc<str>>,
     make: MakeSource<K>,
     config: ReflectorConfig,
     ingest: Ingest,
@@ -62,6 +64,8 @@ struct Member<K: 'static> {
     /// Sends the resource version that the store has reached for this namespace. `None` once the
     /// informer has ended.
     watermark: Option<watch::Sender<ResourceVersion>>,
+    /// Receives from `watermark`, and keeps the last version after the informer has ended.
+    reached: watch::Receiver<ResourceVersion>,
     removed: CancellationToken,
     /// Cancelled when the removal of the namespace's objects is in the informer's queue.
     released: CancellationToken,
@@ -105,15 +109,15 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     ) -> Result<Self, NamespaceError> {
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
         // The description comes from the source of the first namespace. Without namespaces, it is
-        // the name of the object type.
-        let description = reflector.1.type_name().rsplit("::").next().unwrap_or_default();
+        // the name of the object type, without its path and its type parameters.
+        let path = reflector.1.type_name().split('<').next().unwrap_or_default();
+        let description = path.rsplit("::").next().unwrap_or_default();
         let mut namespaces = Self::of(description.into(), make, queue, reflector);
         for name in names {
             namespaces.add(name)?;
         }
-        let first = namespaces.state.get_mut().watched.first_key_value();
-        if let Some((_, member)) = first {
-            namespaces.description = member.part.lister_watcher.resource().into();
+        if let Some(resource) = namespaces.resource.get() {
+            namespaces.description = Arc::clone(resource);
         }
         Ok(namespaces)
     }
@@ -127,6 +131,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     ) -> Self {
         Self {
             description,
+            resource: OnceLock::new(),
             make,
             config,
             ingest,
@@ -153,6 +158,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         // I8: `make` is called without a lock, so two threads can add the same namespace at the same
         // time; one of the two sources is then dropped.
         let lister_watcher = (self.make)(name);
+        _ = self.resource.set(lister_watcher.resource().into());
         let feed = Arc::new(self.queue.feed(name));
         let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
         let (config, ingest) = (self.config.clone(), self.ingest.clone());
@@ -165,11 +171,12 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
             status: reflector.status(),
             relist: reflector.relist(),
         };
-        let watermark = Some(watch::Sender::new(ResourceVersion::empty()));
+        let (watermark, reached) = watch::channel(ResourceVersion::empty());
         let member = Member {
             part,
             feed: Arc::clone(&feed),
-            watermark,
+            watermark: Some(watermark),
+            reached,
             removed: removed.clone(),
             released: released.clone(),
         };
@@ -220,6 +227,11 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
 }
 
 impl<K: 'static> Namespaces<K> {
+    /// Returns the resource. Until a namespace is added, the result is the description.
+    pub(super) fn resource(&self) -> &str {
+        self.resource.get().unwrap_or(&self.description)
+    }
+
     pub(crate) fn status(&self) -> SourceStatus {
         SourceStatus::of_namespaces(Arc::clone(&self.description), self.members.subscribe())
     }
@@ -326,10 +338,7 @@ impl<K: 'static> Namespaces<K> {
     pub(crate) fn access(&self, namespace: &str) -> Option<NamespaceAccess<K>> {
         self.state.lock().watched.get(namespace).map(|member| NamespaceAccess {
             lister_watcher: Arc::clone(&member.part.lister_watcher),
-            watermark: match &member.watermark {
-                Some(watermark) => watermark.subscribe(),
-                None => watch::channel(ResourceVersion::empty()).1,
-            },
+            watermark: member.reached.clone(),
             removed: member.removed.clone(),
         })
     }

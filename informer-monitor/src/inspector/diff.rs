@@ -1,8 +1,8 @@
 //! [`diff`]: the fields in which two states of an object differ, and their values. The values of
 //! the fields in a mask are hidden.
 //!
-//! Elements of a list are matched by their `name` or `type` if these are unique, for example
-//! containers and conditions. Other elements are matched by position.
+//! Elements of a list are matched by their `name` or `type` if these are unique and not masked, for
+//! example containers and conditions. Other elements are matched by position.
 
 use std::collections::BTreeSet;
 
@@ -46,17 +46,17 @@ fn compare(
     if old == new || found.len() == MAX_DIFFERENCES || SKIPPED.contains(&path) {
         return;
     }
-    match (old, new) {
-        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+    match (old, new, mask) {
+        (Some(Value::Object(old)), Some(Value::Object(new)), _) => {
             let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
             for name in names {
                 let below = mask.and_then(|mask| mask.below(name));
                 compare(&joined(path, name), old.get(name), new.get(name), below.as_ref(), found);
             }
         }
-        (Some(Value::Array(old)), Some(Value::Array(new))) if mask.is_some() => {
-            for (name, old, new) in pairs(old, new) {
-                compare(&format!("{path}[{name}]"), old, new, mask, found);
+        (Some(Value::Array(old)), Some(Value::Array(new)), Some(mask)) => {
+            for (name, old, new) in pairs(old, new, mask) {
+                compare(&format!("{path}[{name}]"), old, new, Some(mask), found);
             }
         }
         _ => found.push(Difference {
@@ -77,8 +77,10 @@ fn joined(path: &str, name: &str) -> String {
 
 type Pair<'a> = (String, Option<&'a Value>, Option<&'a Value>);
 
-fn pairs<'a>(old: &'a [Value], new: &'a [Value]) -> Vec<Pair<'a>> {
-    for name in ["name", "type"] {
+/// Returns the matching elements of two lists. Each pair has a name or position for its path, so a
+/// masked field does not match elements.
+fn pairs<'a>(old: &'a [Value], new: &'a [Value], mask: &Remaining<'_>) -> Vec<Pair<'a>> {
+    for name in ["name", "type"].into_iter().filter(|name| mask.below(name).is_some()) {
         if let (Some(old_names), Some(new_names)) = (names(old, name), names(new, name)) {
             let in_old = |name: &str| old_names.iter().position(|other| *other == name).map(|at| &old[at]);
             let in_new = |name: &str| new_names.iter().position(|other| *other == name).map(|at| &new[at]);
@@ -165,6 +167,14 @@ mod tests {
         let object = |tokens: Value| json!({ "spec": { "tokens": tokens } });
         let found = lines(&object(json!(["t0p"])), &object(json!(["t0p", "s3cret"])), &mask);
         assert_eq!(found, [format!("spec.tokens: {MASKED} > {MASKED}")]);
+    }
+
+    #[test]
+    fn masked_name_of_an_element_is_not_in_a_path() {
+        let mut mask = Mask::default();
+        mask.add("spec.tokens.name").expect("a path");
+        let object = |ttl: u32| json!({ "spec": { "tokens": [{ "name": "s3cret", "ttl": ttl }] } });
+        assert_eq!(lines(&object(1), &object(2), &mask), ["spec.tokens[0].ttl: 1 > 2"]);
     }
 
     #[test]

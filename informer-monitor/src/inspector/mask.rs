@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn name_with_dots_is_masked_without_brackets() {
-        for path in ["data.tls.key", "data[tls.key]", "data.*", "*.tls.key"] {
+        for path in ["data.tls.key", "data[tls.key]", "data.*", "data.tls.*", "*.tls.key"] {
             let mut mask = Mask::default();
             mask.add(path).expect("a path");
             let shown = masked(&mask, json!({ "kind": "ConfigMap", "data": { "tls.key": "t0p" } }));

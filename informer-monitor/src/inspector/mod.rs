@@ -123,8 +123,8 @@ impl Inspector {
     /// A path consists of field names of the object's JSON, separated by dots, such as
     /// `spec.containers.env.value`. It continues in every element of a list. Several names in a row
     /// also match a single field whose name contains dots: `data.tls.key` masks the field `tls.key`
-    /// of `data`. `*` stands for any name. If the annotation of `kubectl apply` repeats a masked
-    /// field, the annotation is masked, too.
+    /// of `data`. `*` stands for any name, or for the rest of a name with dots. If the annotation of
+    /// `kubectl apply` repeats a masked field, the annotation is masked, too.
     ///
     /// Note: an index over a masked field reveals its values to a search. Exclude such an index with
     /// [`hide_index`](Self::hide_index).

@@ -4,7 +4,8 @@
 //! last two segments of `data.tls.key` match the field `tls.key`. A segment can also be in brackets:
 //! `metadata.annotations[example.com/owner]`.
 //!
-//! `*` stands for any field. Lists have no segment of their own: a path continues in every element.
+//! `*` stands for any field, or for the rest of a field's name with dots. Lists have no segment of
+//! their own: a path continues in every element.
 
 use std::fmt;
 
@@ -86,14 +87,13 @@ impl Path {
 }
 
 /// Returns the segments after those that name `field`; `None` if the path does not begin with
-/// `field`. Several segments can name one field: `tls` and `key` name the field `tls.key`.
+/// `field`. Several segments can name one field: `tls` and `key` name the field `tls.key`, and so do
+/// `tls` and `*`.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
-    if let [Segment::Any, rest @ ..] = segments {
-        return Some(rest);
-    }
     let mut left = field;
     for (index, segment) in segments.iter().enumerate() {
-        let Segment::Field(name) = segment else { return None };
+        // `*` matches the rest of the name.
+        let Segment::Field(name) = segment else { return segments.get(index + 1..) };
         left = left.strip_prefix(name.as_str())?;
         if left.is_empty() {
             return segments.get(index + 1..);
@@ -143,6 +143,8 @@ mod tests {
         assert!(has("[metadata].annotations[\"example.com/a\"]", &object));
         assert!(has("metadata.annotations.example.com/a", &object));
         assert!(has("metadata.annotations.*", &object));
+        assert!(has("metadata.annotations.example.*", &object));
+        assert!(!has("metadata.annotations.other.*", &object));
         assert!(!has("metadata.annotations.example.com/b", &object));
         assert!(!has("metadata.annotations.example", &object));
     }

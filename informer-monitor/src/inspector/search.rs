@@ -63,7 +63,8 @@ pub(super) fn search(
     let begun = Instant::now();
     let mut last: Option<ObjectKey> = None;
     for (index, object) in candidates.into_iter().enumerate() {
-        if page.objects.len() == limit || begun.elapsed() > MAX_TIME {
+        // At least one candidate is compared, because the next page begins after the last one.
+        if last.is_some() && (page.objects.len() == limit || begun.elapsed() > MAX_TIME) {
             page.examined = before + index;
             page.next = last;
             return Ok(page);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{AnyObject, Cached, HandlerOptions, HandlerRegistration};
+use informer_factory::__private::resource_of;
 use informer_factory::informer_store::NAMESPACE_INDEX;
 use informer_factory::status::InformerReport;
 use informer_factory::{Indexer, SharedIndexInformer};
@@ -28,7 +29,9 @@ pub(super) struct View {
     is_of: Box<dyn Fn(&InformerReport) -> bool + Send + Sync>,
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) changes: Arc<Changes>,
-    is_secret: bool,
+    /// Returns whether the informer's objects are Secrets. The name of an informer's resource can be
+    /// unknown until the informer has a namespace.
+    is_secret: Box<dyn Fn() -> bool + Send + Sync>,
     reader: Box<dyn Reader>,
     /// The time of the last estimate, and the estimated mean size of an object as JSON, in bytes.
     size: Mutex<Option<(Instant, usize)>>,
@@ -81,13 +84,15 @@ impl View {
         let changes = Arc::new(Changes::default());
         let options = HandlerOptions::new().name("inspector");
         let recorder = informer.add_event_handler_with(Recorder(Arc::clone(&changes)), &options);
-        let resource = informer.status().description().split([' ', '.']).next();
         Self {
             is_of: Box::new({
                 let informer = informer.clone();
                 move |report: &InformerReport| report.is_for(&informer)
             }),
-            is_secret: resource == Some("secrets"),
+            is_secret: Box::new({
+                let informer = informer.clone();
+                move || resource_of(&informer).split([' ', '.']).next() == Some("secrets")
+            }),
             indexer: informer.indexer().cast_ref().clone(),
             changes,
             reader: Box::new(Typed::<K>(std::marker::PhantomData)),
@@ -107,7 +112,7 @@ impl View {
 
     pub(super) fn masked(&self, object: &Cached<AnyObject>, mask: &Mask) -> Result<Value, serde_json::Error> {
         let mut value = self.reader.value(object)?;
-        let paths = mask.of(&[&value], self.is_secret);
+        let paths = mask.of(&[&value], self.is_secret());
         paths.apply(&mut value);
         Ok(value)
     }
@@ -127,15 +132,16 @@ impl View {
     /// Returns whether the informer's objects are Secrets. The name of the resource decides,
     /// because the JSON of some types has no `kind`.
     pub(super) fn is_secret(&self) -> bool {
-        self.is_secret
+        (self.is_secret)()
     }
 
     /// Returns the names of the indexes that may be searched. A search in an index over masked fields
     /// would reveal their values. Any index of Secrets can have such values, so for Secrets, only the
     /// index by namespace is searched.
     pub(super) fn searchable_indexes(&self, mask: &Mask) -> Vec<String> {
+        let is_secret = self.is_secret();
         let mut names = self.indexer.index_names();
-        names.retain(|name| !mask.hides_index(name) && (!self.is_secret || name == NAMESPACE_INDEX));
+        names.retain(|name| !mask.hides_index(name) && (!is_secret || name == NAMESPACE_INDEX));
         names
     }
 

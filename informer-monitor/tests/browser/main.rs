@@ -188,6 +188,11 @@ async fn page_works_by_keyboard_alone() {
     browser.press(ESCAPE).await;
     browser.until("document.getElementById('object').hidden").await;
     assert_eq!(browser.eval(&focused("querySelector('.key').textContent")).await, "shop/web-1");
+    // The same version of the object is shown again.
+    browser.press(ENTER).await;
+    browser.until("document.querySelector('.yaml')?.textContent.includes('name: web-1')").await;
+    browser.press(ESCAPE).await;
+    browser.until("document.getElementById('object').hidden").await;
     browser.press(ESCAPE).await;
     browser.until("!document.getElementById('overview').hidden").await;
     assert_eq!(browser.eval(&focused("querySelector('.name').textContent")).await, "pods");

@@ -3,6 +3,7 @@
 mod access;
 mod objects;
 mod scale;
+mod secrets;
 mod state;
 
 use std::time::Duration;

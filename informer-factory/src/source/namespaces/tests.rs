@@ -1,9 +1,10 @@
-//! Tests of a race between the removal and the addition of a namespace.
+//! Tests of a race between the removal and the addition of a namespace, and of the description.
 
 use futures::FutureExt;
 use informer_core::KnownObjects;
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::PartialObjectMeta;
 
 use super::*;
 
@@ -55,4 +56,13 @@ async fn relist_after_release_keeps_new_objects() {
     assert!(gone.has_synced() && again.has_synced());
     shutdown.cancel();
     task.await.expect("the task does not panic");
+}
+
+#[test]
+fn description_without_namespaces_is_the_type_name() {
+    let make = |_: &str| -> Arc<dyn ListerWatcher<ConfigMap>> { unreachable!("there are no namespaces") };
+    let config = (ReflectorConfig::new(), Ingest::of::<PartialObjectMeta<ConfigMap>>());
+    let namespaces = Namespaces::new(Box::new(make), &[], DeltaFifo::new(), config);
+    let status = namespaces.expect("there are no invalid names").status();
+    assert_eq!(status.description(), "PartialObjectMeta");
 }

@@ -103,6 +103,7 @@ export class Objects {
       this.key = key;
       this.seen = new Map();
       this.lines = null;
+      this.version = null;
       this.object.replaceChildren();
     }
     this.object.hidden = !key;
