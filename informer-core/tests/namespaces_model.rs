@@ -383,6 +383,29 @@ fn namespace_added_and_removed_at_once_is_released_in_order() {
 }
 
 #[test]
+fn unused_feed_keeps_the_objects_of_another_feed() {
+    let mut world = World::new();
+    let process = |world: &mut World| {
+        world.run(Step::Take { all: true });
+        world.run(Step::Finish { fails: None });
+    };
+    for step in [Step::Start, Step::Watch(0), Step::Put(0, 1), Step::List(0, 1, None)] {
+        world.run(step);
+    }
+    process(&mut world);
+    // Two threads add the namespace at the same time: the second feed is released without a list.
+    let unused = world.queue.feed(NAMESPACES[0]);
+    unused.release();
+    process(&mut world);
+    world.check();
+    assert!(!unused.released().has_synced(), "the namespace has the objects of the first feed");
+    world.run(Step::Release(0));
+    process(&mut world);
+    world.check();
+    assert!(unused.released().has_synced());
+}
+
+#[test]
 fn objects_of_a_feed_without_a_list_are_released() {
     let queue = DeltaFifo::new();
     let feed = queue.feed("a");

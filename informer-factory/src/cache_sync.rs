@@ -40,14 +40,15 @@ pub trait CacheSync: Send + Sync {
 /// Whether a cache watches a namespace, or has stopped watching it.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
-    /// The cache has no record of this namespace. A cache whose namespaces cannot be added or
-    /// removed has no records at all. Other caches record each watched namespace, and at least the
-    /// last 10,000 removed ones.
+    /// The cache has no record of this namespace. An informer whose namespaces cannot be added or
+    /// removed records only the namespaces of its current objects. Other informers record each
+    /// watched namespace, and at least the last 10,000 removed ones.
     Unrecorded,
     /// The cache watches the namespace.
     Watched {
         /// Cancelled when the cache stops watching the namespace, before the first of the
-        /// namespace's objects leaves the store.
+        /// namespace's objects leaves the store. Never cancelled if the namespaces of the cache
+        /// cannot be removed.
         removed: CancellationToken,
     },
     /// The namespace was removed from the cache and not added again. The cache can lack objects of
@@ -92,6 +93,24 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 impl<K: Send + Sync + 'static> CacheSync for NamespaceCache<K> {
     fn synced(&self) -> Completion {
         self.informer.synced_in(&self.namespace)
+    }
+
+    /// For other namespaces, returns a completion that is set, because nothing waits for them.
+    fn synced_in(&self, namespace: &str) -> Completion {
+        if namespace == self.namespace {
+            return self.synced();
+        }
+        let synced = Completion::new();
+        synced.set();
+        synced
+    }
+
+    fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
+        if namespace == self.namespace {
+            self.informer.namespace_watch(namespace)
+        } else {
+            NamespaceWatch::Unrecorded
+        }
     }
 
     fn waiting_for(&self) -> String {
@@ -151,8 +170,15 @@ pub struct NotSynced {
 impl NotSynced {
     /// Returns an error that lists the caches that are not synced now; `Ok` if all are synced.
     pub(crate) fn unless_synced<'a>(caches: impl IntoIterator<Item = &'a dyn CacheSync>) -> Result<(), Self> {
-        let waiting = caches.into_iter().filter(|cache| !cache.synced().has_synced());
-        let mut pending: Vec<_> = waiting.map(CacheSync::waiting_for).collect();
+        Self::unless_all_set(caches.into_iter().map(|cache| (cache, cache.synced())))
+    }
+
+    /// Returns an error that lists the caches whose completion is not set; `Ok` if all are set.
+    fn unless_all_set<'a>(
+        caches: impl IntoIterator<Item = (&'a dyn CacheSync, Completion)>,
+    ) -> Result<(), Self> {
+        let waiting = caches.into_iter().filter(|(_, synced)| !synced.has_synced());
+        let mut pending: Vec<_> = waiting.map(|(cache, _)| cache.waiting_for()).collect();
         pending.sort_unstable();
         if pending.is_empty() { Ok(()) } else { Err(Self { pending }) }
     }
@@ -191,9 +217,11 @@ pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -
 #[doc(alias = "WaitForCacheSync")]
 #[doc(alias = "WaitForNamedCacheSync")]
 pub async fn wait_for_cache_sync(caches: &[&dyn CacheSync], timeout: Duration) -> Result<(), NotSynced> {
-    let all = all_set(caches.iter().map(|cache| cache.synced()));
-    match tokio::time::timeout(timeout, all).await {
+    let synced: Vec<_> = caches.iter().map(|cache| cache.synced()).collect();
+    match tokio::time::timeout(timeout, all_set(synced.clone())).await {
         Ok(Ok(())) => Ok(()),
-        _ => NotSynced::unless_synced(caches.iter().copied()),
+        // The completions are not read again: if a namespace was removed meanwhile, its cache now
+        // returns the completion of the whole informer.
+        _ => NotSynced::unless_all_set(caches.iter().copied().zip(synced)),
     }
 }

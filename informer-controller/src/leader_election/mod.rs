@@ -240,6 +240,10 @@ impl LeaderElector {
                 self.election.process_response(&request, response, sent, Instant::now(), Timestamp::now());
             let outcome = match next {
                 Next::Send(more) => {
+                    // `renew` can drop this attempt before it ends, so record the failure now.
+                    if problem.is_some() {
+                        self.reporter.record_attempt(self.election.leader(), problem);
+                    }
                     request = more;
                     continue;
                 }

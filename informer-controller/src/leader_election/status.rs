@@ -61,7 +61,8 @@ impl ElectionStatus {
     }
 
     /// Returns the failure of the last attempt to acquire, renew or release the lease, if it
-    /// failed. An attempt that finds another leader does not count as failed.
+    /// failed. An attempt that finds another leader does not count as failed. If a request of the
+    /// current attempt has failed, returns that failure.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()
@@ -97,7 +98,8 @@ impl Reporter {
         ElectionStatus { state: self.state.subscribe() }
     }
 
-    /// Records the lease's holder after an attempt, and the failure if the attempt failed.
+    /// Records the lease's holder after an attempt, and the failure if the attempt failed. Also
+    /// records the failure of a request during an attempt.
     pub(super) fn record_attempt(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
         let (lease, now) = (&self.lease, problem.clone());
         let before = self.change(|state| {

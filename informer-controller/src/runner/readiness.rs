@@ -55,8 +55,7 @@ enum Coverage {
         /// namespace is removed before this cache has listed it.
         complete: Completion,
         /// One token for each cache that adds keys to the queue and still watches the namespace. A
-        /// token is cancelled when its cache stops watching the namespace. No tokens are needed,
-        /// and the list is empty, if the cache `caches[cache_index]` has not listed the namespace.
+        /// token is cancelled when its cache stops watching the namespace.
         other_watches: Vec<CancellationToken>,
     },
     /// Keys of the namespace are dropped, for one of these reasons:
@@ -151,19 +150,21 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
 
     fn coverage(&self, key: &T) -> Coverage {
         let Some(namespace) = (self.namespace_of)(key) else { return Coverage::Complete };
-        let (mut watched, mut released) = (Vec::new(), None);
+        let (mut watched, mut released, mut unlisted) = (Vec::new(), None, None);
         for (cache_index, read) in self.caches.iter().enumerate() {
             let watch = read.cache.namespace_watch(namespace);
             let listed = read.cache.synced_in(namespace);
             if is_pending(&listed) {
-                return Coverage::Partial { cache_index, complete: listed, other_watches: Vec::new() };
-            }
-            match watch {
+                unlisted = unlisted.or(Some((cache_index, listed)));
+            } else if let NamespaceWatch::Watched { removed } = &watch
+                && !listed.has_synced()
+                && !removed.is_cancelled()
+            {
                 // `listed` is cancelled. A removal of the namespace would have cancelled `removed`
                 // first, so the informer has stopped.
-                NamespaceWatch::Watched { removed } if !listed.has_synced() && !removed.is_cancelled() => {
-                    return Coverage::Released;
-                }
+                return Coverage::Released;
+            }
+            match watch {
                 NamespaceWatch::Watched { removed } if read.is_watched => watched.push(removed),
                 NamespaceWatch::Released { watched_again } if read.is_watched => {
                     // The informer has stopped, so it will never watch the namespace again.
@@ -177,14 +178,16 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                 | NamespaceWatch::Unrecorded => {}
             }
         }
-        match released {
-            None => Coverage::Complete,
-            // If `complete` is set, the namespace was added again after the loop above had read
-            // that it was removed. `ready` then reads the state again without a wait.
-            Some((cache_index, complete)) if !watched.is_empty() => {
+        if released.is_some() && watched.is_empty() {
+            return Coverage::Released;
+        }
+        match unlisted.or(released) {
+            // If `complete` is set, the namespace was listed, or added again, after the loop above
+            // had read the state of the cache. `ready` then reads the state again without a wait.
+            Some((cache_index, complete)) => {
                 Coverage::Partial { cache_index, complete, other_watches: watched }
             }
-            Some(_) => Coverage::Released,
+            None => Coverage::Complete,
         }
     }
 }

@@ -60,6 +60,10 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   the [deadline](WriteTracker::with_deadline) of the write.
     /// - An object whose name the server generates cannot be read, because its name is not known.
     ///   If the outcome of its creation is unknown, the key waits until the deadline.
+    /// - If `object` has a namespaced kind, set its `metadata.namespace`. Without the namespace, the
+    ///   object can be read only if the informer was created for one namespace, or if no other
+    ///   namespace has an object with this name. Otherwise, after an unknown outcome, the key waits
+    ///   until the deadline.
     ///
     /// ```no_run
     /// # use informer_controller::KeyWrites;

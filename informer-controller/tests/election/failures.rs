@@ -28,11 +28,14 @@ async fn unreachable_server_stops_leader_before_lease_ends() {
     for way in [Behavior::Refused, Behavior::Silent] {
         let simulator = simulator();
         let link = Link::to(&simulator);
-        let (running, mut events) = work_until_dropped(elector(&link, "ann"));
+        let elector = elector(&link, "ann");
+        let status = elector.status();
+        let (running, mut events) = work_until_dropped(elector);
         assert_eq!(next(&mut events).await, WorkEvent::Began);
         let renewed = Instant::now();
         link.set(way);
         assert_eq!(next(&mut events).await, WorkEvent::Cancelled);
+        assert!(matches!(status.problem(), Some(ElectionProblem::Failing(_))), "{way:?}");
         assert_eq!(renewed.elapsed(), Duration::from_secs(10), "{way:?}");
         assert_eq!(next(&mut events).await, WorkEvent::Over);
         assert_eq!(renewed.elapsed(), Duration::from_millis(12_500), "{way:?}");

@@ -7,14 +7,14 @@ use std::time::Duration;
 use informer_controller::{
     ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, Workqueue, own_key,
 };
-use informer_factory::{NotSynced, ObjectKey};
+use informer_factory::{InformerOptions, NotSynced, ObjectKey};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::Running;
+use crate::fixture::{Running, config_map, source};
 use crate::log::Log;
 use crate::server::Server;
 
@@ -113,6 +113,42 @@ async fn key_stops_waiting_for_a_removed_namespace() {
     assert!(controller.settled().await.is_empty());
     children.informer.remove_namespace("c").expect("a valid name");
     assert_eq!(controller.settled().await, ["c/late"]);
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_of_removed_namespace_waits_for_no_other_cache() {
+    let (_, parents, children) = with_children_refused_in_c().await;
+    let mut controller = Controller::start(&parents, &children);
+    children.informer.add_namespace("c").expect("a valid name");
+    add(&parents, "c").await;
+    assert!(controller.settled().await.is_empty());
+    assert_eq!(controller.monitor.stats().parked_now, 1);
+    remove(&parents, "c").await;
+    assert!(controller.settled().await.is_empty());
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.dropped, stats.parked_now), (1, 0));
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cache_of_one_namespace_delays_only_its_keys() {
+    let (of_parents, parents, children) = with_children_refused_in_c().await;
+    let runner = ControllerRunner::new(queue())
+        .watches(&parents.informer, own_key)
+        .waits_for(children.informer.cache_in("c"));
+    let mut controller = Controller::run(runner, |_| Reconciled::Done);
+    assert!(controller.settled().await.is_empty());
+    children.informer.add_namespace("c").expect("a valid name");
+    add(&parents, "c").await;
+    of_parents.put("a", "other", "1");
+    assert_eq!(controller.settled().await, ["a/other"]);
+    assert_eq!(controller.monitor.stats().parked_now, 1);
+    assert_eq!(controller.next().await, "c/late");
     controller.stop().await;
     parents.stop().await;
     children.stop().await;
@@ -322,6 +358,53 @@ async fn key_waits_while_only_some_informers_watch_its_namespace() {
     add(&children, "b").await;
     assert_eq!(controller.settled().await, ["b/two"]);
     assert_eq!(controller.monitor.stats().dropped, 0);
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_waits_while_another_informer_watches_all_namespaces() {
+    let everywhere = source();
+    let parents = Running::start(&everywhere, InformerOptions::new()).synced().await;
+    let children = Server::new().start(&["a", "b"]).synced().await;
+    let runner = ControllerRunner::new(queue())
+        .watches(&parents.informer, own_key)
+        .watches(&children.informer, own_key);
+    let mut controller = Controller::run(runner, |_| Reconciled::Done);
+    assert!(controller.settled().await.is_empty());
+    remove(&children, "b").await;
+    let mut parent = config_map("two", "1");
+    parent.metadata.namespace = Some("b".into());
+    everywhere.create(parent).expect("a new object");
+    assert!(controller.settled().await.is_empty(), "a call would treat the children of b/two as deleted");
+    assert_eq!(controller.monitor.stats().parked_now, 1);
+    add(&children, "b").await;
+    assert_eq!(controller.settled().await, ["b/two"]);
+    assert_eq!(controller.monitor.stats().dropped, 0);
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_shows_removal_from_a_cache_of_one_namespace() {
+    let (server, parents) = parents_in_a_and_b().await;
+    let children = Server::new().start(&["b"]).synced().await;
+    let runner = ControllerRunner::new(queue())
+        .watches(&parents.informer, own_key)
+        .waits_for(children.informer.cache_in("b"));
+    let (sender, mut receiver) = unbounded_channel();
+    let mut controller = Controller::run(runner, move |request| {
+        _ = sender.send(request.is_namespace_watched());
+        Reconciled::Done
+    });
+    assert_eq!(controller.settled().await, ["a/one", "b/two"]);
+    remove(&children, "b").await;
+    server.put("b", "two", "2");
+    assert_eq!(controller.settled().await, ["b/two"]);
+    let answers: Vec<_> = std::iter::from_fn(|| receiver.try_recv().ok()).collect();
+    assert_eq!(answers, [true, true, false]);
     controller.stop().await;
     parents.stop().await;
     children.stop().await;

@@ -1,6 +1,8 @@
 //! Reads of own writes: from a mutation cache without a wait, or from the store after a wait with a
 //! `WriteTracker`.
 
+use std::time::Duration;
+
 use informer_controller::WriteTracker;
 use informer_factory::{Cached, ObjectKey, SharedInformerFactory, WaitOutcome};
 use informer_store::{MutationCache, MutationCacheOptions};
@@ -162,5 +164,57 @@ async fn failed_write_is_settled_by_a_read_of_its_object() {
         assert!(within(writes.ready()).await, "the wait must end before the deadline");
         assert_eq!(pods.get(&key).is_some(), is_applied);
     }
+    factory.shutdown().await;
+}
+
+/// Returns a pod without a namespace. The API server takes the namespace from the URL.
+fn without_namespace(name: &str) -> Pod {
+    let mut new: Pod = serde_json::from_value(pod(name, "node-1")).expect("a pod");
+    new.metadata.namespace = None;
+    new
+}
+
+#[tokio::test]
+async fn failed_write_is_read_in_the_only_namespace() {
+    let simulator = simulator().await;
+    let client = simulator.client().expect("a client");
+    let factory = SharedInformerFactory::new(client.clone()).in_namespace("shop");
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    let tracker = WriteTracker::with_deadline(TIMEOUT * 10);
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let api = Api::<Pod>::namespaced(client, "shop");
+    let (new, params) = (without_namespace("web"), PostParams::default());
+    let request = async {
+        api.create(&params, &new).await?;
+        Err::<Pod, _>(kube::Error::Service("connection reset".into()))
+    };
+    writes.track(&pods, &new, request).await.expect_err("an unknown outcome");
+    assert!(within(writes.ready()).await, "the wait must end before the deadline");
+    assert!(pods.get(&ObjectKey::namespaced("shop", "web")).is_some());
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn failed_write_to_an_ambiguous_name_waits_for_deadline() {
+    let simulator = simulator().await;
+    let client = simulator.client().expect("a client");
+    let factory = factory(&simulator);
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    let (new, params) = (without_namespace("web"), PostParams::default());
+    for namespace in ["shop", "zoo"] {
+        let api = Api::<Pod>::namespaced(client.clone(), namespace);
+        api.create(&params, &new).await.expect("created");
+    }
+    let written = simulator.resource_version().into();
+    assert_eq!(pods.wait_until(&written, TIMEOUT).await, WaitOutcome::Reached);
+    let tracker = WriteTracker::with_deadline(Duration::from_millis(500));
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let answer = async { Err::<Pod, _>(kube::Error::Service("connection reset".into())) };
+    writes.track(&pods, &new, answer).await.expect_err("an unknown outcome");
+    assert!(!within(writes.ready()).await, "either pod can be the written one");
     factory.shutdown().await;
 }

@@ -94,6 +94,9 @@ impl<K: 'static> Shared<K> {
 
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
     ///
+    /// Queues nothing if this feed has received neither a part of a list nor a change: all objects
+    /// of the namespace then belong to another feed, which can still be in use.
+    ///
     /// Tasks wait for the end of this release with a [`Completion`]. If the release ends at once,
     /// returns the completions that the caller must set to end these waits. Usually returns none,
     /// because the consumer must remove the objects first.
@@ -106,11 +109,10 @@ impl<K: 'static> Shared<K> {
             last.map_or_else(|| missed(None), Delta::Released)
         });
         let mut completed = None;
-        let has_objects = !changes.is_empty();
         let release = |state: &mut State<K>| {
             let is_watched = state.feeds.is_watched(scope.id);
             if is_watched {
-                completed = state.feeds.release(scope.id, has_objects);
+                completed = state.feeds.release(scope.id);
                 state.check_initial_list();
             }
             is_watched && completed.is_none()

@@ -17,9 +17,9 @@ use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// No part of the namespace's initial list has arrived yet.
+    /// Neither a part of the namespace's initial list nor a change has arrived yet.
     Awaited,
-    /// A part of the namespace's initial list has arrived, but not its end.
+    /// A part of the namespace's initial list or a change has arrived, but not the end of the list.
     Arriving,
     Complete,
     /// The namespace is no longer watched, but the consumer has not removed its objects yet.
@@ -187,7 +187,7 @@ impl Feeds {
         }
     }
 
-    /// Records that the initial list of this namespace has begun to arrive.
+    /// Records that a part of the initial list of this namespace, or a change, has arrived.
     pub(super) fn begin_list(&mut self, id: FeedId) {
         if let Some(feed) = self.get_mut(id).filter(|feed| feed.stage == Stage::Awaited) {
             feed.stage = Stage::Arriving;
@@ -220,24 +220,24 @@ impl Feeds {
         }
     }
 
-    /// Records that a namespace is no longer watched. `has_objects` means that removals of the
-    /// namespace's objects will be queued.
+    /// Records that a namespace is no longer watched.
     ///
-    /// If the release ends at once, returns its completions ([`Feed::released`]), which the caller
-    /// must set. If the consumer must process a batch first, returns no completions, and
-    /// [`processed`](Self::processed) returns these completions after that batch.
-    pub(super) fn release(&mut self, id: FeedId, has_objects: bool) -> Option<Vec<Completion>> {
+    /// If the feed is [`Awaited`](Stage::Awaited), returns the completions ([`Feed::released`])
+    /// that the caller must set. Otherwise, returns `None`: the caller must queue the removal of
+    /// each object of the namespace. [`processed`](Self::processed) returns the completions after
+    /// the batch with these removals.
+    pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
         self.has_progress = true;
-        if has_objects || self.feeds[position].stage != Stage::Awaited {
+        if self.feeds[position].stage != Stage::Awaited {
             // `processed` removes the feed when the consumer has removed the objects.
             let feed = &mut self.feeds[position];
             feed.stage = Stage::Released;
             feed.has_progress = true;
             return None;
         }
-        // If the consumer must still remove the objects of an earlier feed of the namespace, that
+        // If the namespace has an earlier feed, whose objects the consumer must still remove, that
         // feed gets the completion, and the returned list is empty.
         let removed = self.feeds.remove(position);
         let before = self.feeds[..position].iter_mut().rfind(|feed| feed.namespace == removed.namespace);

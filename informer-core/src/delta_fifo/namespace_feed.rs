@@ -31,9 +31,9 @@ pub struct NamespaceFeed<K: 'static> {
 
 impl<K: 'static> DeltaFifo<K> {
     /// Creates a feed: the queue's input for a reflector that lists and watches only `namespace`. A
-    /// queue with feeds must have no other input, and at most one feed per namespace at a time.
-    /// After a feed has been [released](NamespaceFeed::release), the namespace can get a new feed
-    /// at once.
+    /// queue with feeds must have no other input, and at most one feed per namespace may receive
+    /// lists and changes at a time. After a feed has been [released](NamespaceFeed::release),
+    /// another feed of the namespace can receive them at once.
     ///
     /// The queue is [synced](Self::synced) when the consumer has processed the initial list of each
     /// namespace whose feed was created before [`start_feeds`](Self::start_feeds).
@@ -115,6 +115,9 @@ impl<K: 'static> NamespaceFeed<K> {
 
     /// Queues a [`Delta::Released`] for each object of the namespace, so that the consumer removes
     /// the object. The feed then ignores all changes. A second call changes nothing.
+    ///
+    /// If the feed has received no list and no changes, queues nothing: the objects of the
+    /// namespace then belong to another feed.
     ///
     /// Call this when the namespace is no longer watched, after its reflector has ended.
     pub fn release(&self) {

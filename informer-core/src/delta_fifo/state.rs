@@ -200,6 +200,7 @@ impl<K: 'static> State<K> {
             self.garbage.extend(changes);
             return;
         }
+        self.feeds.begin_list(feed);
         for delta in changes {
             self.enqueue(delta);
         }

@@ -67,6 +67,7 @@ impl<K: 'static> Stream for EventStream<K> {
         let next = loop {
             if listener.is_removed() {
                 *cursor = Cursor::default();
+                listener.mailbox.consumer_ended();
                 break Poll::Ready(None);
             }
             match cursor.next() {

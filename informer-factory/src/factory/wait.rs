@@ -39,9 +39,18 @@ impl SharedInformerFactory {
                 "some informers cannot sync, because they are not started; call `start`"
             );
         }
-        self.wait_for(Entry::is_started).await?;
-        let pending = self.unstarted();
-        if pending.is_empty() { Ok(()) } else { Err(NotSynced { pending }) }
+        loop {
+            self.wait_for(Entry::is_started).await?;
+            let pending = self.unstarted();
+            if !pending.is_empty() {
+                return Err(NotSynced { pending });
+            }
+            // An informer can be started between the two calls above. The wait did not include this
+            // informer, so one more query checks all informers.
+            if self.unless_synced(|_| true).is_ok() {
+                return Ok(());
+            }
+        }
     }
 
     /// Waits until all informers for objects of this type are synced, in any scope.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use informer_core::{AnyObject, Completion, DeltaFifo, ListerWatcher, any_in_namespace};
 use informer_store::store;
 use kube::Resource;
+use tokio_util::sync::CancellationToken;
 
 use super::{InformerOptions, InformerTask, Shared, SharedIndexInformer};
 use crate::namespaces::NamespaceWatch;
@@ -131,7 +132,12 @@ impl<K> SharedIndexInformer<K> {
     pub(crate) fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.namespace_watch(namespace),
-            Source::Whole(_) => NamespaceWatch::Unrecorded,
+            // The scope of the source is unknown. But if the store has an object of the namespace,
+            // the informer watches the namespace.
+            Source::Whole(_) if self.shared.indexer.in_namespace(namespace).is_empty() => {
+                NamespaceWatch::Unrecorded
+            }
+            Source::Whole(_) => NamespaceWatch::Watched { removed: CancellationToken::new() },
         }
     }
 }

@@ -147,7 +147,13 @@ impl Shared {
                     Some(ListPart::Items(items)) => {
                         for item in items {
                             let item = item.map_err(|malformed| ListWatchError::Protocol(malformed.error))?;
-                            found = Some(item.meta().clone());
+                            // Several namespaces can have an object with the name of a key that
+                            // has no namespace.
+                            if found.replace(item.meta().clone()).is_some() {
+                                let error = "several namespaces have an object with this name; set \
+                                             metadata.namespace of the written object";
+                                return Err(ListWatchError::InvalidRequest(error.into()));
+                            }
                         }
                     }
                     Some(ListPart::End(end)) => return Ok(found.ok_or(end.resource_version)),

@@ -1,8 +1,8 @@
 //! Waits for a resource version, and for informers and handlers to sync.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt;
 use informer_factory::{
     CacheSync, Completion, InformerOptions, SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
 };
@@ -117,17 +117,12 @@ async fn i12_sync_wait_ends_when_any_informer_stops() {
     assert_eq!((error.pending.len(), begin.elapsed()), (2, Duration::ZERO), "{error}");
 }
 
-/// A cache that syncs exactly at the deadline.
-#[derive(Default)]
-struct LastMoment(AtomicBool);
+/// A cache whose completion the test sets.
+struct OwnCache(Completion);
 
-impl CacheSync for LastMoment {
+impl CacheSync for OwnCache {
     fn synced(&self) -> Completion {
-        let synced = Completion::new();
-        if self.0.swap(true, Ordering::Relaxed) {
-            synced.set();
-        }
-        synced
+        self.0.clone()
     }
 
     fn waiting_for(&self) -> String {
@@ -137,5 +132,11 @@ impl CacheSync for LastMoment {
 
 #[tokio::test(start_paused = true)]
 async fn cache_that_syncs_at_the_last_moment_is_synced() {
-    wait_for_cache_sync(&[&LastMoment::default()], SOON).await.expect("every cache has synced");
+    let cache = OwnCache(Completion::new());
+    let caches: [&dyn CacheSync; 1] = [&cache];
+    let mut wait = std::pin::pin!(wait_for_cache_sync(&caches, SOON));
+    assert!(wait.as_mut().now_or_never().is_none(), "the cache is not synced");
+    tokio::time::advance(SOON).await;
+    cache.0.set();
+    wait.await.expect("every cache has synced");
 }

@@ -57,11 +57,12 @@ impl Endpoint {
     }
 
     /// Returns the endpoint of a single object, without the user's selectors; `None` if the object
-    /// is in another namespace.
+    /// is in another namespace. If the key has no namespace, the namespace of `self` is unchanged.
     pub(super) fn of_object(&self, object: &ObjectKey) -> Option<Self> {
         let mut only = match (self.namespace.as_deref(), object.namespace()) {
+            (_, None) => self.clone(),
             (None, Some(namespace)) => self.in_namespace(namespace),
-            (own, of_object) if own == of_object => self.clone(),
+            (Some(own), Some(namespace)) if own == namespace => self.clone(),
             _ => return None,
         };
         only.tweaks.label_selector.clear();

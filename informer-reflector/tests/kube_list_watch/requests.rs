@@ -114,20 +114,25 @@ async fn concurrent_requests_that_prefer_protobuf_fall_back_to_json() {
 
 #[tokio::test]
 async fn list_of_one_object_requests_its_name_without_selectors() -> Result<(), ListWatchError> {
-    let server = Server::answering((0..3).map(|_| answer(200, EMPTY_LIST)));
+    let server = Server::answering((0..4).map(|_| answer(200, EMPTY_LIST)));
     let everywhere = KubeListWatch::<Pod>::all(server.client()).label_selector("app=web");
     let in_shop = KubeListWatch::<Pod>::namespaced(server.client(), "shop").field_selector("spec.nodeName=n");
     let nodes = KubeListWatch::<Node>::all(server.client());
     let web = ObjectKey::namespaced("shop", "web");
+    let unqualified = ObjectKey::cluster_scoped("web");
     let odd = ObjectKey::cluster_scoped("a,b=c");
-    let of_pods = [everywhere.object_metadata(&web), in_shop.object_metadata(&web)];
+    let of_pods = [
+        everywhere.object_metadata(&web),
+        in_shop.object_metadata(&web),
+        in_shop.object_metadata(&unqualified),
+    ];
     for one in of_pods.into_iter().chain([nodes.object_metadata(&odd)]) {
         let one = one.expect("the object is in scope");
         assert!(one.list(ListOptions::default()).await?.next().await.is_some());
     }
     assert!(in_shop.object_metadata(&ObjectKey::namespaced("other", "web")).is_none());
-    assert!(in_shop.object_metadata(&ObjectKey::cluster_scoped("web")).is_none());
     let expected = [
+        "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
         "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
         "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
         "/api/v1/nodes?fieldSelector=metadata.name%3Da%5C%2Cb%5C%3Dc",

@@ -112,6 +112,18 @@ async fn i12_stream_ends_when_its_informer_stops() {
 }
 
 #[tokio::test]
+async fn ended_stream_has_no_pending_events() {
+    let processor = SharedProcessor::new(None);
+    let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    processor.publish(batch(vec![added("a", 1), added("b", 1)]), || {});
+    assert!(stream.next().await.is_some());
+    assert_eq!(stream.registration().stats().pending, 1);
+    processor.stop();
+    assert!(stream.next().await.is_none());
+    assert_eq!(stream.registration().stats().pending, 0);
+}
+
+#[tokio::test]
 async fn i12_stream_ends_with_the_last_processor_handle() {
     let processor = SharedProcessor::<Object>::new(None);
     let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);

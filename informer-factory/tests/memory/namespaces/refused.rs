@@ -66,6 +66,20 @@ async fn informer_with_all_namespaces_refused_does_not_sync() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn wait_for_refused_namespace_fails_if_it_is_removed() {
+    let running = refusing(100).start(&["a", "b"]).synced().await;
+    let informer = &running.informer;
+    let refused = informer.cache_in("b");
+    let mut wait = Box::pin(async { wait_for_cache_sync(&[informer, &refused], LONG).await });
+    assert!(futures::poll!(&mut wait).is_pending());
+    _ = informer.remove_namespace("b").expect("a valid name");
+    let error = wait.await.expect_err("namespace b was not listed");
+    assert_eq!(error.pending.len(), 1, "{error}");
+    assert!(error.to_string().contains("namespace \"b\""), "{error}");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn wait_for_refused_namespace_names_the_reason() {
     let server = refusing(100);
     let running = server.start(&["a", "b"]);

@@ -55,6 +55,17 @@ async fn write_in_an_unwatched_namespace_is_not_covered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn stored_write_is_reached_after_the_informer_stops() {
+    let server = Server::new();
+    let running = server.start(&["a"]).synced().await;
+    let informer = running.informer.clone();
+    let written = server.put("a", "one", "1");
+    assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
+    running.stop().await;
+    assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
+}
+
+#[tokio::test(start_paused = true)]
 async fn i9_version_waits_for_an_added_namespace() {
     let server = Server::new();
     server.put("a", "one", "1");
