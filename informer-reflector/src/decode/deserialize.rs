@@ -93,7 +93,12 @@ impl<'t> Reader<'t> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         let array = self.current;
-        let value = visitor.visit_seq(Elements { reader: self, array, left: extent.len })?;
+        let mut elements = Elements { reader: self, array, left: extent.len };
+        let value = visitor.visit_seq(&mut elements)?;
+        if elements.left > 0 {
+            self.current = array;
+            return Err(DecodeError::invalid_length(extent.len as usize, &"fewer elements"));
+        }
         self.next = extent.end as usize;
         Ok(value)
     }

@@ -16,6 +16,9 @@ pub(super) const MAX_DEPTH: usize = 128;
 
 pub(super) const TOO_DEEP: &str = "more than 128 levels of arrays and objects";
 
+/// The problem of a string such as `"\ud800"`: half of a surrogate pair is not a character.
+const UNPAIRED_SURROGATE: &str = "a string with an unpaired surrogate";
+
 /// A JSON value that the [`Scanner`] has read: a tape without the pruned fields, and the length of
 /// the JSON text.
 #[derive(Debug)]
@@ -173,8 +176,16 @@ impl<'j> Scanner<'j> {
         let span = if text.is_plain {
             self.span(start + 1..self.at - 1)
         } else {
-            let decoded = serde_json::from_str::<String>(&self.text[start..self.at]);
-            tape.decoded(&decoded.map_err(|_| NoValue::Broken)?)
+            let json = &self.text[start..self.at];
+            match serde_json::from_str::<String>(json) {
+                Ok(decoded) => tape.decoded(&decoded),
+                // I10: the string is valid JSON, so only this object is undecodable.
+                Err(_) if is_json(json) => {
+                    tape.reject(UNPAIRED_SURROGATE);
+                    tape.decoded("")
+                }
+                Err(_) => return Err(NoValue::Broken),
+            }
         };
         tape.push(Token::Text(span));
         Ok(())

@@ -97,7 +97,7 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Reads a message. `depth` is the maximum number of levels of nested messages.
+    /// Reads a message. `depth` is the maximum number of levels of arrays and objects in its JSON.
     fn message(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) {
         if message.is_choice {
             return self.choice(message, bytes, depth);
@@ -172,6 +172,7 @@ impl<const WRITES: bool> Object<WRITES> {
 
     /// Reads a list: the element `first`, and the elements that follow in `fields`.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else { return self.reject(TOO_DEEP) };
         let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
         while let Some(element) = next {
@@ -213,6 +214,10 @@ impl<const WRITES: bool> Object<WRITES> {
         pruned: Option<&Level>,
         depth: usize,
     ) -> usize {
+        let Some(depth) = depth.checked_sub(1) else {
+            self.tape.reject(TOO_DEEP);
+            return 0;
+        };
         let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
         while let Some(entry) = next {

@@ -5,7 +5,7 @@
 //! fields is then decoded faster, and its objects take less memory if they are stored as JSON.
 
 use super::prune_paths::{Level, PrunePaths};
-use super::tape::{Tape, Token};
+use super::tape::Tape;
 
 /// The fields that are not read from the objects of one response.
 pub(super) struct Skipped {
@@ -35,24 +35,37 @@ impl Skipped {
 
     /// Makes the decoder skip ignored fields in later objects. `ignored` has the indexes of their
     /// values on the tape of a sample object. Fields in arrays are not skipped.
-    pub(super) fn learn(&mut self, tape: &Tape<'_>, ignored: &[usize]) {
-        for names in ignored.iter().filter_map(|index| names(tape, *index)) {
-            self.paths.insert_unread(&names);
-        }
+    pub(super) fn learn(&mut self, tape: &Tape<'_>, mut ignored: &[usize]) {
+        learn_inside(&mut self.paths, tape, 0, &mut Vec::new(), &mut ignored);
     }
 }
 
-/// Returns the names of the members that lead to the value at an index; `None` if the value is in an
-/// array.
-fn names<'t>(tape: &'t Tape<'_>, index: usize) -> Option<Vec<&'t str>> {
-    let (mut names, mut at) = (Vec::new(), 0);
-    while at != index {
-        let Token::Object(_) = tape.token(at) else { return None };
-        let (name, value) = tape.members(at).find(|(_, value)| index < tape.index_after(*value))?;
+/// Adds the ignored fields of the object at an index, and of the objects in its members. `names` is
+/// the path of the object. `ignored` is in ascending order, so one pass over the tape finds all
+/// fields; processed indexes are removed.
+fn learn_inside<'t>(
+    paths: &mut PrunePaths,
+    tape: &'t Tape<'_>,
+    object: usize,
+    names: &mut Vec<&'t str>,
+    ignored: &mut &[usize],
+) {
+    for (name, value) in tape.members(object) {
+        let end = tape.index_after(value);
+        let Some(next) = ignored.first().copied() else { return };
+        if next >= end {
+            continue;
+        }
         names.push(name);
-        at = value;
+        if next == value {
+            paths.insert_unread(names);
+        } else {
+            learn_inside(paths, tape, value, names, ignored);
+        }
+        names.pop();
+        // The remaining indexes before `end` are in arrays.
+        *ignored = &ignored[ignored.partition_point(|index| *index < end)..];
     }
-    Some(names)
 }
 
 #[cfg(test)]
@@ -125,6 +138,24 @@ mod tests {
         assert_eq!(view.metadata.labels.as_ref().map(BTreeMap::len), Some(1));
         let expected = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"nodeName":"n1","containers":[{"name":"a","image":"b"}]}}"#;
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn learning_from_a_huge_object_takes_linear_time() {
+        // If the search for each ignored field began at the start of the object, this test would take
+        // minutes.
+        let fields: Vec<_> = (0..200_000).map(|field| format!("\"f{field}\":0")).collect();
+        let json = format!(
+            r#"{{"metadata":{{"name":"web"}},"spec":{{{},"nodeName":"n1","containers":[]}}}} "#,
+            fields.join(",")
+        );
+        let (mut skipped, form) = (Skipped::new(PrunePaths::none()), form::<View>(Storage::Decoded));
+        let tape = json::read(&json, skipped.root()).expect("JSON").tape;
+        form.object(&Arrived { tape, protobuf: None }, &mut skipped).expect("an object");
+        let tape = json::read(&json, skipped.root()).expect("JSON").tape;
+        let (_, spec) = tape.members(0).find(|(name, _)| *name == "spec").expect("a spec");
+        let left: Vec<_> = tape.members(spec).map(|(name, _)| name).collect();
+        assert!(!left.contains(&"f0") && left.contains(&"nodeName"));
     }
 
     #[test]

@@ -60,9 +60,11 @@ impl ListTweaks {
     /// field for it. If a parameter is invalid, every list and watch fails with the error 400 and
     /// sends no request.
     pub fn parameter(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
-        let (name, value) = (name.into(), value.into());
+        let (name, value): (String, String) = (name.into(), value.into());
         self.parameters.retain(|(known, _)| *known != name);
-        self.parameters.push((name, value));
+        if !value.is_empty() {
+            self.parameters.push((name, value));
+        }
         self
     }
 
@@ -80,5 +82,19 @@ impl ListTweaks {
         let message = format!("the parameter \"{name}\" can't be set for {}: {remedy}", self.resource);
         let status = Status::failure(&message, "BadRequest").with_code(400);
         Err(ListWatchError::from(Box::new(status)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_value_removes_a_reserved_parameter() {
+        let mut options = ListTweaks::default();
+        options.parameter("limit", "5");
+        assert!(options.check().is_err());
+        options.parameter("limit", "");
+        assert!(options.check().is_ok());
     }
 }

@@ -68,8 +68,8 @@ impl EventCounts {
         } += 1;
     }
 
-    pub(super) fn total(&self) -> usize {
-        (self.added + self.modified + self.deleted + self.bookmarks + self.other) as usize
+    pub(super) fn total(&self) -> u64 {
+        self.added + self.modified + self.deleted + self.bookmarks + self.other
     }
 
     fn add(&mut self, more: &Self) {

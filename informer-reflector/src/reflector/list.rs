@@ -134,12 +134,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     pub(super) fn apply_list(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
-        let (received, quarantined) = (listing.received(), listing.all_quarantined().clone());
+        let quarantined = listing.all_quarantined().clone();
+        let (replacement, count) = listing.into_replacement(resource_version.clone());
         // I9: the store changes in one step, and before the status, which is never ahead of it.
-        self.store.replace(listing.into_replacement(resource_version.clone()));
+        self.store.replace(replacement);
         self.reporter.synced_to(&resource_version);
         self.reporter.only_quarantined(&quarantined);
-        self.reporter.listed(received);
+        self.reporter.listed(count);
         self.silence.received();
         self.history.is_last_seen_refused = false;
         self.history.is_partly_known = resource_version.is_empty();

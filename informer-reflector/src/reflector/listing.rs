@@ -42,7 +42,8 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Returns the number of received objects, including quarantined ones.
+    /// Returns the number of received objects, including quarantined ones. An object counts again
+    /// for each further version that arrives.
     pub(super) fn received(&self) -> usize {
         self.received
     }
@@ -119,16 +120,21 @@ impl<K> Listing<K> {
         &self.quarantined
     }
 
-    pub(super) fn into_replacement(mut self, resource_version: ResourceVersion) -> Replacement<K> {
+    /// Returns the complete list, and the number of its objects, including quarantined ones.
+    pub(super) fn into_replacement(mut self, resource_version: ResourceVersion) -> (Replacement<K>, usize) {
         if !self.changes.is_empty() {
             self.objects.retain(|object| !self.changes.contains_key(object.key()));
             self.objects.extend(self.changes.into_values().flatten());
         }
-        Replacement {
+        // A quarantined object can also have a valid version in `objects`.
+        let valid = self.objects.iter().filter(|object| !self.quarantined.contains(object.key())).count();
+        let count = valid + self.quarantined.len() + self.nameless;
+        let replacement = Replacement {
             objects: self.objects,
             complete: self.nameless == 0,
             quarantined: self.quarantined.into_iter().collect(),
             resource_version,
-        }
+        };
+        (replacement, count)
     }
 }

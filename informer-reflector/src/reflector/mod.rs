@@ -268,6 +268,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     async fn wait_after(&mut self, error: ListWatchError, next: Request) {
+        if matches!(error, ListWatchError::Status { .. }) && !error.is_unavailable() {
+            self.finish_recovery(Outcome::Refused);
+        }
         self.recovery = None;
         let retry_after_server = clamped(error.retry_after());
         let mut wait = self.backoff.next(error.retry_after());

@@ -158,6 +158,10 @@ impl Queue {
         if let Some(first) = self.first(|_| true) {
             first.wake.notify_one();
         }
+        // The last waiter was stopped, so no reflector will log the outage's end.
+        if !has_used_permission && self.waiters.is_empty() && self.recovering.pending == 0 {
+            self.logged = None;
+        }
     }
 
     /// Returns the first reflector that has no permission and satisfies the condition.
@@ -209,7 +213,8 @@ impl Queue {
         });
         let before = u32::try_from(before.count()).unwrap_or(u32::MAX);
         let turn = self.turn_of(own, now);
-        let expected = turn + own.spacing(now).saturating_mul(before);
+        // The time can have passed: a waiter with a longer spacing comes first and is not due yet.
+        let expected = (turn + own.spacing(now).saturating_mul(before)).max(now);
         let wake_at = if self.extra_permissions > 0 && own.retry_after_until > now {
             own.retry_after_until
         } else {
@@ -315,18 +320,23 @@ impl Outage {
     }
 
     /// Records the outcome of a [`Recovery`]; `None` if the reflector has failed again. If no other
-    /// recovery is in progress and at least one reflector has recovered, logs the outage's end.
+    /// recovery is in progress and at least one reflector has recovered, logs the outage's end. A
+    /// refusal also ends the outage, unless other reflectors still wait for the server.
     fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
+            let is_awaited = queue.waiters.iter().any(|waiter| !waiter.only_own_resource);
             let recovering = &mut queue.recovering;
             recovering.pending -= 1;
+            let mut is_over = false;
             match outcome {
                 Some(Outcome::Resumed) => recovering.resumed += 1,
                 Some(Outcome::Relisted) => recovering.relisted += 1,
+                Some(Outcome::Refused) => is_over = !is_awaited,
                 None => {}
             }
-            if recovering.pending > 0 || recovering.resumed + recovering.relisted == 0 {
+            is_over |= recovering.resumed + recovering.relisted > 0;
+            if recovering.pending > 0 || !is_over {
                 return;
             }
             let counted = std::mem::take(recovering);
@@ -354,11 +364,13 @@ impl Drop for QueueEntry<'_> {
     }
 }
 
-/// How a reflector has recovered from an outage: it has resumed its watch, or listed again.
+/// How a reflector's recovery has ended: the reflector has resumed its watch or listed again, or
+/// the server has refused its request, for example with status 429.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Outcome {
     Resumed,
     Relisted,
+    Refused,
 }
 
 /// A reflector's recovery after an outage: from its first response until a list or watch succeeds,
@@ -366,7 +378,7 @@ pub(super) enum Outcome {
 /// and counts its outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// How the reflector has recovered from the outage. `None` until a list or watch succeeds.
+    /// How the recovery has ended. `None` until a list or watch succeeds or is refused.
     outcome: Option<Outcome>,
 }
 

@@ -193,7 +193,7 @@ impl Reporter {
     /// Returns the number of objects in complete lists, and the number of events of watches.
     pub(super) fn totals(&self) -> (u64, u64) {
         let counts = &self.status.notes.lock().counts;
-        (counts.listed_objects, counts.events.total() as u64)
+        (counts.listed_objects, counts.events.total())
     }
 
     /// Adds a rejected object to the quarantined objects in the status, unless the object's name

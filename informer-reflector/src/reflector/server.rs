@@ -131,17 +131,46 @@ mod tests {
         assert!(server.may_stream("pods"));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn permission_of_a_dropped_wait_passes_to_the_next() {
-        let failures = OutageFailures {
+    fn failures_since(since: Instant, wait: Duration) -> OutageFailures {
+        OutageFailures {
             resource: "pods".into(),
             error: "connection refused".into(),
-            since: Instant::now(),
+            since,
             count: 1,
             only_own_resource: false,
-            wait: Duration::from_secs(60 * 60),
+            wait,
             retry_after_server: Duration::ZERO,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn expected_turn_is_never_in_the_past() {
+        let (server, start) = (SharedServer::new(), Instant::now());
+        tokio::time::advance(Duration::from_secs(40)).await;
+        // The first reflector uses a turn. The second has failed for long, so its turn is five
+        // seconds later. The third has just failed, and comes after the second.
+        let first = failures_since(Instant::now(), Duration::from_millis(40_900));
+        let second = failures_since(start, Duration::from_secs(41));
+        let third = async {
+            tokio::time::sleep(Duration::from_secs(41)).await;
+            let failures = failures_since(Instant::now(), Duration::ZERO);
+            let mut reports = 0;
+            let queued = |until: Instant| {
+                reports += 1;
+                assert!(until >= Instant::now(), "report {reports}");
+            };
+            server.wait_for_turn(&failures, queued).await;
+            reports
         };
+        let first = server.wait_for_turn(&first, |_| {});
+        let second = server.wait_for_turn(&second, |_| {});
+        let ((), (), reports) = tokio::join!(first, second, third);
+        assert!(reports > 1, "the third waits for the turn of the second");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permission_of_a_dropped_wait_passes_to_the_next() {
+        let failures = failures_since(Instant::now(), Duration::from_secs(60 * 60));
         let server = SharedServer::new();
         let mut waits: Vec<_> = (0..3).map(|_| Box::pin(server.wait_for_turn(&failures, |_| {}))).collect();
         for wait in &mut waits {

@@ -173,8 +173,10 @@ impl ReflectorStatus {
     /// Waits until the health changes, and returns it. The last health is [`Health::Stopped`];
     /// after it, every call returns `None` at once.
     ///
-    /// Of several changes between two calls, only the last is returned. Events of a live watch do
-    /// not count as changes, although they set [`last_event`](Health::Live).
+    /// Of several changes between two calls, only the last is returned. The first call returns at
+    /// once if the health has changed since [`Reflector::status`](super::Reflector::status) created
+    /// the handle. A clone continues after the last health that the cloned handle returned. Events
+    /// of a live watch do not count as changes, although they set [`last_event`](Health::Live).
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.

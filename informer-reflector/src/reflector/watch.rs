@@ -62,7 +62,7 @@ type ReceivedEvents<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
 /// The number of gathered events at which the reflector passes them to the store in one call. At
 /// this number, the cost of the call is negligible, and the first event is not delayed for long.
-const MAX_GATHERED: usize = 100;
+const MAX_GATHERED: u64 = 100;
 
 /// The changes that the next call of
 /// [`ReflectorStore::apply`](informer_core::ReflectorStore::apply) passes to the store. Also counts
@@ -212,7 +212,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             {
                 ending = self.take_received(next, &mut gathered);
             }
-            let count = gathered.events.total();
+            let count = gathered.events.total() as usize;
             self.apply_changes(gathered);
             if ending.is_some() {
                 return ending;

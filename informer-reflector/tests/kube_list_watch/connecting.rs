@@ -1,6 +1,9 @@
 //! Clients created by [`connect`].
 
-use http::Request;
+use std::time::Duration;
+
+use http::{Request, Uri};
+use hyper_util::rt::TokioIo;
 use informer_reflector::connect;
 use kube::Config;
 use kube::client::Body;
@@ -44,6 +47,18 @@ async fn idle_connection_has_a_tcp_keepalive_timer() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), is_watched).await.expect("a keepalive timer");
+    tokio::time::timeout(Duration::from_secs(20), is_watched).await.expect("a keepalive timer");
     request.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn tls_handshake_without_an_end_fails_after_ten_seconds() {
+    let stalled = tower::service_fn(|_: Uri| std::future::pending::<std::io::Result<TokioIo<TcpStream>>>());
+    let config = Config::new("https://127.0.0.1:6443".parse().expect("a URI"));
+    let client = connect(config, |_, _| Ok(stalled)).expect("a client");
+    let request = Request::get("/api/v1/pods").body(Body::empty()).expect("a request");
+    let started = tokio::time::Instant::now();
+    let outcome = tokio::time::timeout(Duration::from_secs(60), client.send(request)).await;
+    assert!(outcome.is_ok_and(|answer| answer.is_err()), "the request has failed");
+    assert_eq!(started.elapsed().as_secs(), 10);
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::log::Log;
-use super::script::{Line, Run, status};
+use super::script::{Line, Run, page, status, too_many_requests, watch};
 
 /// A server that can become unavailable and available again, for all its reflectors at once.
 #[derive(Clone, Default)]
@@ -293,6 +293,47 @@ async fn unsent_request_does_not_count_as_a_response() {
     let failures = lines.iter().filter(|line| line.starts_with("list or watch failed"));
     assert_eq!(failures.count(), 1, "only the other reflector logs its own failure: {lines:#?}");
     assert!(lines.iter().any(|line| line.contains("API server unavailable")), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outage_after_one_that_ended_with_a_refusal_is_logged() {
+    let away = || ListWatchError::Unreachable("connection refused".into());
+    let (open, watch_line) = watch();
+    let lines = vec![
+        Line::ListFails(away()),
+        Line::ListFails(away()),
+        Line::ListFails(too_many_requests(1)),
+        page(vec![], "7"),
+        watch_line,
+        Line::WatchFails(away()),
+        Line::WatchFails(away()),
+    ];
+    let (mut run, log) = (Run::new(lines), Log::default());
+    let _logging = log.start();
+    run.expect_requests(&["list 0 500", "list 0 500", "list 0 500", "list 0 500", "watch 7"]).await;
+    // After this time, the watch has lasted long enough to reset the backoff.
+    sleep(Duration::from_secs(15)).await;
+    drop(open);
+    run.expect_requests(&["watch 7", "watch 7", "watch 7"]).await;
+    let lines = log.lines.lock();
+    let outages: Vec<_> = lines.iter().filter(|line| line.contains("API server")).collect();
+    assert!(outages.len() == 3 && outages[1].contains("API server is back"), "{lines:#?}");
+    assert!(outages[2].contains("API server unavailable"), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outage_after_a_stop_in_an_outage_is_logged() {
+    let (known, server, log) = (SharedServer::new(), Server::default(), Log::default());
+    let _logging = log.start();
+    server.goes_away();
+    for _ in 0..2 {
+        let reflectors = Reflectors::sharing(&known, &server, 1);
+        sleep(Duration::from_secs(30)).await;
+        reflectors.stop().await;
+    }
+    let lines = log.lines.lock();
+    let outages = lines.iter().filter(|line| line.contains("API server unavailable"));
+    assert_eq!(outages.count(), 2, "{lines:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,6 +47,10 @@ async fn changes_before_the_end_of_a_stream_are_applied() {
     ]);
     let mut run = Run::streaming(vec![line]);
     run.expect_notes(&["[a c d]@12"]).await;
+    run.health(Health::is_live).await;
+    let objects: Vec<_> = run.status.recent_lists().iter().map(|list| list.objects).collect();
+    assert_eq!(objects, [3]);
+    assert_eq!(run.status.counts().listed_objects, 3);
 }
 
 #[tokio::test(start_paused = true)]

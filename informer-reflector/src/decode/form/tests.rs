@@ -171,6 +171,29 @@ fn kind_with_choices_is_not_stored_as_protobuf() {
     assert!(definition.has_message() && definition.infallible_message().is_none());
 }
 
+#[test]
+fn protobuf_and_json_have_the_same_maximum_depth() {
+    let message = Messages::all().find("apiextensions.v1.JSONSchemaProps").expect("the message of schemas");
+    let field = |name: &str| message.fields.iter().find(|field| field.name == name).expect(name).number;
+    let (list, map) = (field("allOf"), field("properties"));
+    for schemas in 62..66 {
+        // `{"properties": {"a": {"properties": {"a": … {}}}}}`
+        let (mut maps, mut lists) = (Vec::new(), Vec::new());
+        for _ in 0..schemas {
+            maps = nested(map, &[nested(1, b"a"), nested(2, &maps)].concat());
+            lists = nested(list, &lists);
+        }
+        let of_maps = format!("{}{{}}{}", r#"{"properties":{"a":"#.repeat(schemas), "}}".repeat(schemas));
+        let of_lists = format!("{}{{}}{}", r#"{"allOf":["#.repeat(schemas), "]}".repeat(schemas));
+        for (bytes, json) in [(maps, of_maps), (lists, of_lists)] {
+            let tape = protobuf::read(message, &bytes, &NOTHING_PRUNED);
+            let expected = json::read(&json, &NOTHING_PRUNED).expect("JSON").tape;
+            assert_eq!(tape.problem(), expected.problem(), "{schemas} schemas");
+            assert_eq!(protobuf::check(message, &bytes).err().as_deref(), tape.problem());
+        }
+    }
+}
+
 /// Returns a message with one field, which contains `content`.
 fn nested(number: u64, content: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();

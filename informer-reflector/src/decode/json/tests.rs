@@ -278,6 +278,15 @@ fn each_type_of_serde_is_decoded_as_by_serde_json() {
 }
 
 #[test]
+fn array_that_is_too_long_for_its_type_is_rejected() {
+    let value = read("[[1,2,3]] ", &NOTHING_PRUNED).expect("JSON");
+    let error = deserialize::<Vec<(u8, u8)>>(&value.tape).expect_err("an error");
+    assert_eq!(error.to_string(), "invalid value at [0]");
+    assert!(deserialize::<Vec<[u8; 2]>>(&value.tape).is_err());
+    assert_eq!(deserialize::<Vec<[u8; 3]>>(&value.tape).expect("an array"), [[1_u8, 2, 3]]);
+}
+
+#[test]
 fn vector_has_the_capacity_that_it_needs() {
     let value = read("[[1,2,3],[],[\"a\",\"b\",\"c\",\"d\",\"e\"]] ", &NOTHING_PRUNED).expect("JSON");
     let vectors: Vec<Vec<Json>> = deserialize(&value.tape).expect("vectors");

@@ -93,6 +93,19 @@ fn i10_undecodable_item_is_rejected_at_its_position() {
 }
 
 #[test]
+fn i10_item_with_an_unpaired_surrogate_is_rejected() {
+    let body = r#"{"items":[{"metadata":{"name":"a","namespace":"ns"},"data":{"k":"\ud800"}},
+        {"metadata":{"name":"b"}},{"data":{"\udc00":"k"}}]}"#;
+    let outcome = whole(body);
+    assert_eq!((names(&outcome), outcome.end.is_ok()), (vec!["b"], true));
+    for (index, name) in [(0, Some("a")), (2, None)] {
+        let rejected = outcome.items[index].as_ref().expect_err("an unpaired surrogate");
+        assert_eq!(rejected.key, name.map(|name| informer_core::ObjectKey::namespaced("ns", name)));
+        assert_eq!(rejected.error, "a string with an unpaired surrogate");
+    }
+}
+
+#[test]
 fn items_before_metadata_and_whitespace_are_accepted() {
     let outcome = whole(ALPHABETICAL);
     assert_eq!(names(&outcome), ["a", ""]);
