@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::accept::{self, Accepted};
 use super::{manager, patch};
 use crate::api::catalogue::Served;
+use crate::api::list::parse_bool;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::api::writes::{Body, DeleteOptions, Patch, WriteOptions, Writer};
-use crate::http::encoding::{cbor, protobuf};
+use crate::http::encoding::{cbor, parse_yaml, protobuf};
 use crate::http::request::RecordedRequest;
 use crate::http::server::Server;
 use crate::http::shape::{Form, Include, Shape};
@@ -44,9 +45,7 @@ impl Call {
             "" | "application/json" => {
                 serde_json::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
             }
-            "application/yaml" => {
-                serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
-            }
+            "application/yaml" => parse_yaml(&self.body).map_err(unrecognized),
             // Protobuf of an unknown kind cannot be decoded, so the server refuses the encoding.
             protobuf::MEDIA_TYPE => protobuf::read(&self.body).ok_or_else(|| self.unsupported()),
             cbor::MEDIA_TYPE if self.takes_cbor() => cbor::read(&self.body).ok_or_else(|| {
@@ -113,7 +112,7 @@ impl Call {
         let options = WriteOptions {
             dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),
             manager: Some(self.manager()),
-            force: self.recorded.parameter("force").is_some_and(|value| value == "true"),
+            force: self.recorded.parameter("force").is_some_and(|value| parse_bool(&value)),
         };
         Writer { api: &self.server.api, served, namespace, options }
     }

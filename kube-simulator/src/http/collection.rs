@@ -97,7 +97,7 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
     let list = list::list(source(call, served), &filter, &options).await?;
     for object in &list.objects {
         let mut writer = call.writer(served, object.namespace());
-        writer.options.dry_run |= delete_options.is_dry_run();
+        writer.options.dry_run = delete_options.is_dry_run();
         match writer.delete(object.name(), &delete_options) {
             // Another client may have deleted the object in the meantime.
             Err(refusal) if !refusal.is_not_found() => return Err(refusal),

@@ -134,7 +134,7 @@ fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     let kind = &target.served.kind;
     let options = call.delete_options()?;
     let mut writer = target.writer(call);
-    writer.options.dry_run |= options.is_dry_run();
+    writer.options.dry_run = options.is_dry_run();
     match writer.delete(target.name, &options)? {
         Outcome::Removed(last) if !kind.returns_deleted => {
             let deleted = status::deleted(kind, target.name, &last.uid);

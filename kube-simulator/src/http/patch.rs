@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::encoding::cbor;
+use super::encoding::{cbor, parse_yaml};
 use crate::api::status::{self, Refusal};
 use crate::api::writes::{Body, Patch, rejected};
 use crate::kinds::ResourceKind;
@@ -48,6 +48,5 @@ fn configuration(body: &[u8]) -> Result<Body, Refusal> {
     if let Ok(Value::Object(configuration)) = serde_json::from_slice(body) {
         return Ok(configuration);
     }
-    serde_saphyr::from_slice(body)
-        .map_err(|error| status::bad_request(format!("error decoding YAML: {error}")))
+    parse_yaml(body).map_err(|error| status::bad_request(format!("error decoding YAML: {error}")))
 }

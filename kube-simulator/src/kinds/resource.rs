@@ -237,7 +237,6 @@ impl ResourceKind {
         match self.group.as_str() {
             "" => ["endpoints", "events", "limitranges", "services"].contains(&self.plural.as_str()),
             "events.k8s.io" | "coordination.k8s.io" | "rbac.authorization.k8s.io" => true,
-            "policy" => self.plural == "poddisruptionbudgets",
             "node.k8s.io" => self.plural == "runtimeclasses",
             _ => false,
         }

@@ -128,3 +128,16 @@ async fn churn_continues_when_others_delete_its_pods() {
     }
     assert!(!simulator.objects_of::<Pod>().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn churn_continues_when_others_remove_container_statuses() {
+    let (simulator, cluster) = populated(&ClusterSpec { pods: 5, ..ClusterSpec::default() }).await;
+    for pod in simulator.objects_of::<Pod>().unwrap().list() {
+        let mut pod = pod.value();
+        pod["status"]["containerStatuses"] = serde_json::Value::Null;
+        simulator.update(&pod).unwrap();
+    }
+    let mut churn = cluster.churn(1.0);
+    let changes: Vec<Change> = (0..50).map(|_| churn.step().unwrap()).collect();
+    assert!(changes.contains(&Change::PodFlapped), "{changes:?}");
+}

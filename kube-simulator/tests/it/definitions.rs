@@ -129,6 +129,17 @@ async fn unknown_fields_are_pruned_and_defaults_filled_in() {
 }
 
 #[tokio::test]
+async fn schema_that_is_not_an_object_is_refused() {
+    let simulator = crate::support::simulator().await;
+    for schema in [json!("x"), json!(true), json!([])] {
+        let mut definition = cron_tabs();
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
+        let (code, answer) = call(&simulator, Method::POST, DEFINITIONS, &definition).await;
+        assert_eq!(code, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn schema_violations_are_all_reported() {
     let simulator = simulator().await;
     let mut tab = cron_tab("one");

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
+use kube_messages::put_bytes;
 use kube_simulator::Simulator;
 use serde_json::{Value, json};
 
@@ -101,5 +102,28 @@ async fn unknown_kind_in_protobuf_is_refused() {
         [envelope("example.com/v1", "Thing", &[]), envelope("v1", "ConfigMap", &[0xff]), b"k8s".to_vec()]
     {
         assert_eq!(post(&simulator, Method::POST, path, body).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+}
+
+#[tokio::test]
+async fn protobuf_that_is_nested_too_deeply_is_refused() {
+    let nested = |fields: &[u64], content: Vec<u8>| {
+        fields.iter().fold(content, |content, field| {
+            let mut outer = Vec::new();
+            put_bytes(&mut outer, *field, &content);
+            outer
+        })
+    };
+    let type_meta = [text(1, "apiextensions.k8s.io/v1"), text(2, "CustomResourceDefinition")].concat();
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let simulator = simulator().await;
+    for (levels, is_decoded) in [(90, true), (10_000, false)] {
+        // Each schema is in the field `not` of its parent. The outermost schema is in
+        // `spec.versions[0].schema.openAPIV3Schema`.
+        let schema = nested(&[28_u64].repeat(levels), Vec::new());
+        let object = nested(&[1, 4, 7, 2, 2], schema);
+        let body = [b"k8s\0".to_vec(), bytes(1, &type_meta), object].concat();
+        let (code, answer) = post(&simulator, Method::POST, path, body).await;
+        assert_eq!(code != StatusCode::UNSUPPORTED_MEDIA_TYPE, is_decoded, "{levels}: {answer}");
     }
 }

@@ -1,11 +1,13 @@
 //! Writes through the Rust API, and writes that no wire scenario covers.
 
-use http::{Method, StatusCode};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_simulator::{Error, ResourceKind, Simulator};
 use serde_json::json;
 
-use crate::support::{MAPS, call, config_map, get, pod, simulator};
+use crate::support::{MAPS, body_of, call, config_map, get, pod, send, simulator};
 
 #[tokio::test]
 async fn replace_of_registered_kinds_needs_a_version() {
@@ -88,4 +90,21 @@ async fn generated_name_in_use_is_replaced_by_another() {
     let (code, created) = call(&second, Method::POST, MAPS, &generated).await;
     assert_eq!(code, StatusCode::CREATED, "{created}");
     assert_ne!(created["metadata"]["name"], name);
+}
+
+#[tokio::test]
+async fn error_in_yaml_does_not_contain_the_source() {
+    let simulator = simulator().await;
+    let path = "/api/v1/namespaces/a/secrets";
+    let yaml = "kind: Secret\nstringData:\n  key: hunter2\n  key: hunter2\n";
+    for (method, path, media_type) in [
+        (Method::POST, path.to_owned(), "application/yaml"),
+        (Method::PATCH, format!("{path}/one?fieldManager=one"), "application/apply-patch+yaml"),
+    ] {
+        let request = Request::builder().method(method).uri(path).header("content-type", media_type);
+        let response = send(&simulator, request.body(Full::new(Bytes::from(yaml))).unwrap()).await;
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+        let refusal = body_of(response).await;
+        assert!(!refusal.to_string().contains("hunter2"), "{refusal}");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::status::FieldError;
 use crate::kinds::{Column, ResourceKind, Scale};
@@ -61,7 +61,7 @@ struct Version {
 #[derive(Deserialize)]
 struct Schema {
     #[serde(rename = "openAPIV3Schema")]
-    open_api: Option<Value>,
+    open_api: Option<Map<String, Value>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -161,13 +161,13 @@ impl Spec {
             let columns = version.additional_printer_columns.iter().map(PrinterColumn::column);
             kind.columns = std::iter::once(Column::new("Name", "string")).chain(columns).collect();
         }
-        kind.schema = version.open_api().cloned().map(Arc::new);
+        kind.schema = version.open_api().cloned().map(|schema| Arc::new(Value::Object(schema)));
         kind
     }
 }
 
 impl Version {
-    fn open_api(&self) -> Option<&Value> {
+    fn open_api(&self) -> Option<&Map<String, Value>> {
         self.schema.as_ref()?.open_api.as_ref()
     }
 }

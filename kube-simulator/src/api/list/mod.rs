@@ -15,7 +15,7 @@ use crate::kinds::ResourceKind;
 use crate::storage::Object;
 use crate::storage::{At, PageRequest, Revision, Table};
 use continue_token::ContinueToken;
-pub(crate) use options::{ListOptions, VersionMatch};
+pub(crate) use options::{ListOptions, VersionMatch, parse_bool};
 
 const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. \
     You can start a new list without the continue parameter, or use the continue token in this response to retrieve \

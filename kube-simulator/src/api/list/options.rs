@@ -207,7 +207,7 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Refusal> {
 }
 
 /// Parses a boolean as the server does: all values except `0` and `false` (in any case) are true.
-fn parse_bool(value: &str) -> bool {
+pub(crate) fn parse_bool(value: &str) -> bool {
     !(value == "0" || value.eq_ignore_ascii_case("false"))
 }
 

@@ -39,6 +39,7 @@ pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal>
             *replicas = 1.into();
         }
     }
+    metadata::check_types(kind, body)?;
     let mut errors = metadata::check(body);
     errors.extend(if kind.is_definition() {
         admit_definition(body)

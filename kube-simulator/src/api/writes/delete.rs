@@ -12,6 +12,7 @@ use super::namespace::{check_deletable, spec_finalizers};
 use super::{
     Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
 };
+use crate::api::list::parse_bool;
 use crate::api::numbers::parse_int;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
@@ -102,7 +103,7 @@ impl DeleteOptions {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "propagationPolicy" => options.propagation_policy = Some(Propagation::parse(&value)?),
-                "orphanDependents" => options.orphan_dependents = Some(value == "true"),
+                "orphanDependents" => options.orphan_dependents = Some(parse_bool(&value)),
                 "gracePeriodSeconds" => {
                     let seconds = parse_int(&value).map_err(status::bad_request)?;
                     options.grace_period_seconds = Some(seconds);

@@ -4,7 +4,7 @@
 //! `gopkg.in/evanphx/json-patch.v4`.
 
 use http::StatusCode;
-use json_patch::{PatchOperation, patch_unsafe};
+use json_patch::{AddOperation, PatchOperation, patch_unsafe};
 use serde_json::Value;
 
 use super::limits::{self, MAX_DEPTH};
@@ -34,9 +34,28 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
                 return Err(rejected());
             }
         }
-        patch_unsafe(document, std::slice::from_ref(operation)).map_err(|_| rejected())?;
+        let applied = match operation {
+            // A real server adds a missing field, and compares a missing field with null as equal.
+            PatchOperation::Replace(replace) if lacks_field(document, replace.path.as_str()) => {
+                let (path, value) = (replace.path.clone(), replace.value.clone());
+                patch_unsafe(document, &[PatchOperation::Add(AddOperation { path, value })])
+            }
+            PatchOperation::Test(test)
+                if test.value.is_null() && lacks_field(document, test.path.as_str()) =>
+            {
+                Ok(())
+            }
+            _ => patch_unsafe(document, std::slice::from_ref(operation)),
+        };
+        applied.map_err(|_| rejected())?;
     }
     Ok(())
+}
+
+/// Returns whether a path is that of a missing field in an existing object.
+fn lacks_field(document: &Value, path: &str) -> bool {
+    let parent = path.rsplit_once('/').and_then(|(parent, _)| document.pointer(parent));
+    parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
 }
 
 /// Returns an error if an operation would nest a document too deeply.

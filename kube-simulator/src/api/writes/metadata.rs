@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Body, finalizers};
 use crate::api::naming;
-use crate::api::status::{FieldError, FieldErrors};
+use crate::api::status::{self, FieldError, FieldErrors, Refusal};
+use crate::kinds::ResourceKind;
 
 /// Finalizers that need no domain, because the server itself sets them.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
@@ -36,6 +37,46 @@ pub(super) fn check(body: &Body) -> Vec<FieldError> {
         check_owners(owners, &mut errors);
     }
     errors.into_vec()
+}
+
+/// Returns an error if clients cannot decode the labels or the annotations.
+pub(super) fn check_types(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
+    let Some(why) = wrong_type(body) else {
+        return Ok(());
+    };
+    let (name, version) = (&kind.kind, &kind.version);
+    Err(status::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}")))
+}
+
+/// Returns why the labels or the annotations are not a map of strings. Nulls count as absent or
+/// empty, as in Go.
+pub(super) fn wrong_type(body: &Body) -> Option<String> {
+    let metadata = body.get("metadata")?;
+    ["labels", "annotations"].into_iter().find_map(|field| {
+        let (given, wanted) = match metadata.get(field)? {
+            Value::Object(entries) => (entries.values().find_map(not_a_string)?, "string"),
+            other => (go_name(other)?, "map[string]string"),
+        };
+        Some(format!(
+            "json: cannot unmarshal {given} into Go struct field ObjectMeta.metadata.{field} of type {wanted}"
+        ))
+    })
+}
+
+fn not_a_string(value: &Value) -> Option<&'static str> {
+    if value.is_string() { None } else { go_name(value) }
+}
+
+/// Returns Go's name of the type of a JSON value; `None` for null.
+fn go_name(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Null => None,
+        Value::Bool(_) => Some("bool"),
+        Value::Number(_) => Some("number"),
+        Value::String(_) => Some("string"),
+        Value::Array(_) => Some("array"),
+        Value::Object(_) => Some("object"),
+    }
 }
 
 fn entries<'m>(metadata: &'m Value, field: &str) -> impl Iterator<Item = (&'m String, &'m Value)> {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::identity::{check_name, check_same_uid, check_type_and_namespace};
-use super::json_patch;
+use super::json_patch::{self, rejected};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, apply, strategic};
+use super::{Body, Outcome, Writer, apply, metadata, strategic};
 use crate::api::autoscaling;
 use crate::api::status::{self, Refusal};
 use crate::kinds::ResourceKind;
@@ -54,6 +54,9 @@ pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) 
         }
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;
+        if metadata::wrong_type(&after).is_some() {
+            return Err(rejected());
+        }
         check_name(&after, name)?;
         check_same_uid(kind, &old, &after)?;
         replace(transaction, writer, &old, &before, Change::new(after, part))

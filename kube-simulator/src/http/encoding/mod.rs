@@ -123,3 +123,11 @@ impl Encoding {
 pub(crate) fn parse(json: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(json).unwrap_or_default()
 }
+
+/// Parses YAML that a client has sent.
+///
+/// The error has no excerpt of the source, because the source can contain the data of a secret.
+pub(crate) fn parse_yaml(yaml: &[u8]) -> Result<Map<String, Value>, String> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_slice_with_options(yaml, options).map_err(|error| error.to_string())
+}

@@ -69,12 +69,16 @@ pub(super) fn start(pod: &mut Value, node: &Node, draw: &mut Draw) {
 /// Makes a ready pod unready, with a restart of its first container, or an unready pod ready.
 pub(super) fn flap(pod: &mut Value, now: &str) {
     let ready = pod["status"]["containerStatuses"][0]["ready"] == true;
-    let container = &mut pod["status"]["containerStatuses"][0];
-    container["ready"] = (!ready).into();
-    if ready {
-        container["restartCount"] = (container["restartCount"].as_u64().unwrap_or(0) + 1).into();
+    // Another client can have removed the statuses of the containers.
+    let container = pod.pointer_mut("/status/containerStatuses/0").and_then(Value::as_object_mut);
+    if let Some(container) = container {
+        container.insert("ready".to_owned(), (!ready).into());
+        if ready {
+            let restarts = container.get("restartCount").and_then(Value::as_u64).unwrap_or(0);
+            container.insert("restartCount".to_owned(), (restarts + 1).into());
+        }
     }
-    if let Some(conditions) = pod["status"]["conditions"].as_array_mut() {
+    if let Some(conditions) = pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
         for found in conditions {
             if matches!(found["type"].as_str(), Some("Ready" | "ContainersReady")) {
                 *found = condition(found["type"].as_str().unwrap_or_default(), !ready, now);

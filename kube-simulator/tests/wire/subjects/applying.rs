@@ -77,6 +77,10 @@ async fn forced_apply_takes_over_fields(server: Server) {
     // The first manager no longer owns the field, so it can omit the field without effect.
     let object = apply(&server, "fieldManager=one", &json!({})).await.expect(200);
     assert_eq!(object["data"]["a"], "Yg==");
+    // All values except `0` and `false` are true.
+    let content = json!({ "data": { "a": "Yw==" } });
+    let object = apply(&server, "fieldManager=three&force=1", &content).await.expect(200);
+    assert_eq!(object["data"]["a"], "Yw==");
 }
 
 async fn applying_the_same_value_shares_ownership_of_a_field(server: Server) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{deployment, name, names, pod, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{APPLY, JSON, Server};
+use crate::server::{APPLY, JSON, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -44,6 +44,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_create_in_a_missing_namespace_is_refused),
         scenario(field_of_a_wrong_type_is_refused)
             .differs("The simulator does not validate the types of fields."),
+        scenario(labels_that_are_not_strings_are_refused),
         scenario(an_invalid_label_of_an_object_is_refused),
         scenario(an_invalid_annotation_is_refused),
         scenario(an_invalid_finalizer_is_refused),
@@ -344,6 +345,23 @@ async fn field_of_a_wrong_type_is_refused(server: Server) {
         answer.refused_with(400, "BadRequest", message);
     } else {
         answer.expect(201);
+    }
+}
+
+async fn labels_that_are_not_strings_are_refused(server: Server) {
+    server.create_secrets(&["b"]).await;
+    for field in ["labels", "annotations"] {
+        for (value, given) in [(json!({ "x": 1 }), "number"), (json!("x"), "string")] {
+            let change = json!({ "metadata": { field: value } });
+            let answer = server.patch(&server.secret_path("b"), MERGE, &change).await;
+            answer.refused_with(422, "Invalid", "");
+            let mut body = secret("a");
+            body["metadata"][field] = value;
+            let message = format!(
+                "Secret in version \"v1\" cannot be handled as a Secret: json: cannot unmarshal {given} "
+            );
+            server.post(&server.secrets(), &body).await.refused_with(400, "BadRequest", &message);
+        }
     }
 }
 

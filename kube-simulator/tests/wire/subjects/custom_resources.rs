@@ -24,6 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_custom_object_is_created_at_the_path_of_another_one),
         scenario(custom_objects_are_not_updated_at_their_list),
         scenario(a_default_of_the_schema_is_filled_in),
+        scenario(null_that_the_schema_does_not_allow_is_dropped),
         scenario(missing_required_field_is_refused),
         scenario(field_of_another_type_than_the_schema_is_refused),
         scenario(repeated_element_of_a_keyed_list_or_set_is_refused),
@@ -191,6 +192,22 @@ async fn an_unknown_field_is_pruned(server: Server) {
 async fn a_default_of_the_schema_is_filled_in(server: Server) {
     let widgets = Widgets::define(&server).await;
     assert_eq!(widgets.create("a", "red").await["spec"]["replicas"], 1);
+}
+
+async fn null_that_the_schema_does_not_allow_is_dropped(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        spec["properties"]["note"] = json!({ "type": "string" });
+        spec["properties"]["hint"] = json!({ "type": "string", "nullable": true });
+    }
+    server.create(DEFINITIONS, &definition).await;
+    widgets.served().await;
+    let mut object = widgets.widget("a", "red");
+    object["spec"] = json!({ "color": "red", "replicas": null, "note": null, "hint": null });
+    let created = server.create(&widgets.path(), &object).await;
+    assert_eq!(created["spec"], json!({ "color": "red", "replicas": 1, "hint": null }));
 }
 
 async fn missing_required_field_is_refused(server: Server) {

@@ -17,6 +17,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_delete_of_another_version_is_a_conflict),
         scenario(a_delete_whose_preconditions_hold_succeeds),
         scenario(a_dry_run_of_a_delete_deletes_nothing),
+        scenario(options_in_the_body_of_a_delete_replace_the_query),
+        scenario(orphan_option_is_true_unless_0_or_false),
         scenario(dry_run_value_of_a_delete_must_be_all),
         scenario(dry_run_of_a_delete_returns_the_marked_object),
         scenario(delete_options_that_are_not_json_are_refused),
@@ -121,6 +123,22 @@ async fn a_dry_run_of_a_delete_deletes_nothing(server: Server) {
     );
     assert_eq!(delete(&server, &json!({ "dryRun": ["All"] })).await.expect(200)["status"], "Success");
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), created);
+}
+
+async fn options_in_the_body_of_a_delete_replace_the_query(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let path = format!("{}?dryRun=All", server.secret_path("a"));
+    server.delete_with(&path, &json!({ "propagationPolicy": "Background" })).await.expect(200);
+    assert_deleted(&server, "a").await;
+}
+
+async fn orphan_option_is_true_unless_0_or_false(server: Server) {
+    server.create_secrets(&["a"]).await;
+    for (value, orphans) in [("1", true), ("True", true), ("0", false), ("False", false)] {
+        let path = format!("{}?dryRun=All&orphanDependents={value}", server.secret_path("a"));
+        let shown = server.delete(&path).await.expect(200);
+        assert_eq!(shown["metadata"]["finalizers"] == json!(["orphan"]), orphans, "{value}: {shown}");
+    }
 }
 
 async fn dry_run_value_of_a_delete_must_be_all(server: Server) {

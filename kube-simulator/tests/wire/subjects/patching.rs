@@ -16,6 +16,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_json_patch_does_its_operations_in_order),
         scenario(a_json_patch_whose_test_fails_is_refused),
         scenario(json_patch_of_a_missing_field_is_refused),
+        scenario(json_patch_replaces_or_tests_a_missing_field),
         scenario(a_json_patch_with_an_unknown_operation_is_refused),
         scenario(json_patch_without_a_list_is_refused),
         scenario(a_strategic_merge_patch_sets_labels),
@@ -97,6 +98,24 @@ async fn json_patch_of_a_missing_field_is_refused(server: Server) {
     with_data(&server).await;
     let operations = json!([{ "op": "remove", "path": "/metadata/labels/x" }]);
     patch(&server, JSON_PATCH, &operations).await.refused(422, "Invalid", REJECTED);
+}
+
+async fn json_patch_replaces_or_tests_a_missing_field(server: Server) {
+    with_data(&server).await;
+    let operations = json!([
+        { "op": "test", "path": "/metadata/deletionTimestamp", "value": null },
+        { "op": "test", "path": "/data/m", "value": null },
+        { "op": "replace", "path": "/data/m", "value": "eA==" },
+    ]);
+    let new = patch(&server, JSON_PATCH, &operations).await.expect(200);
+    assert_eq!(new["data"], json!({ "k": "dg==", "l": "dw==", "m": "eA==" }));
+    for operation in [
+        json!({ "op": "test", "path": "/data/n", "value": "eA==" }),
+        json!({ "op": "test", "path": "/metadata/labels/x", "value": null }),
+        json!({ "op": "replace", "path": "/metadata/labels/x", "value": "1" }),
+    ] {
+        patch(&server, JSON_PATCH, &json!([operation])).await.refused(422, "Invalid", REJECTED);
+    }
 }
 
 async fn a_json_patch_with_an_unknown_operation_is_refused(server: Server) {

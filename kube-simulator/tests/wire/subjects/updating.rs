@@ -100,6 +100,9 @@ async fn an_update_of_another_uid_is_a_conflict(server: Server) {
 async fn update_of_a_missing_object_is_not_found(server: Server) {
     let refusal = put(&server, &secret("a")).await.refused(404, "NotFound", "secrets \"a\" not found");
     refusal.is_about("", "secrets", "a");
+    let path = format!("{}/a", server.group("policy/v1", "poddisruptionbudgets"));
+    let answer = server.put(&path, &json!({ "metadata": { "name": "a" } })).await;
+    answer.refused(404, "NotFound", "poddisruptionbudgets.policy \"a\" not found");
 }
 
 async fn update_creates_where_the_kind_allows_it(server: Server) {

@@ -10,7 +10,14 @@ use super::MAGIC;
 
 type Object = Map<String, Value>;
 
-/// Decodes an object. Returns `None` for an unknown kind or malformed bytes.
+/// Maximum nesting of messages, because decoding is recursive.
+///
+/// The limit is higher than the maximum nesting of objects: in JSON, a message that is a choice is
+/// not a level of its own.
+const MAX_DEPTH: usize = 200;
+
+/// Decodes an object. Returns `None` for an unknown kind, malformed bytes, or messages that are
+/// nested too deeply.
 pub(crate) fn read(body: &[u8]) -> Option<Object> {
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     let mut envelope = Fields(body.strip_prefix(MAGIC)?);
@@ -28,46 +35,48 @@ pub(crate) fn read(body: &[u8]) -> Option<Object> {
         }
     }
     let message = Messages::all().of_kind(&api_version, &kind)?;
-    let mut object = message_of(message, raw).ok()?;
+    let mut object = message_of(message, raw, MAX_DEPTH).ok()?;
     object.insert("apiVersion".to_owned(), api_version.into());
     object.insert("kind".to_owned(), kind.into());
     Some(object)
 }
 
-fn message_of(message: &Message, bytes: &[u8]) -> Result<Object, Malformed> {
+/// Decodes a message in which messages can be nested up to `depth` levels, this message included.
+fn message_of(message: &Message, bytes: &[u8], depth: usize) -> Result<Object, Malformed> {
+    let depth = depth.checked_sub(1).ok_or(Malformed)?;
     let mut object = Object::new();
     let mut fields = Fields(bytes);
     while let Some((number, content)) = fields.next()? {
         // Unknown fields, for example of a newer Kubernetes version, are ignored, as in the real
         // server.
         if let Some(field) = message.field(number) {
-            put(&mut object, field, content)?;
+            put(&mut object, field, content, depth)?;
         }
     }
     Ok(object)
 }
 
-fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), Malformed> {
+fn put(object: &mut Object, field: &Field, content: Content<'_>, depth: usize) -> Result<(), Malformed> {
     match (field.shape, content) {
         (Shape::List, Content::Bytes(packed)) if matches!(field.value_type, Type::Int | Type::Long) => {
             let mut packed = Fields(packed);
             while !packed.0.is_empty() {
-                let number = value_of(Type::Int, Content::Number(packed.varint()?))?;
+                let number = value_of(Type::Int, Content::Number(packed.varint()?), depth)?;
                 list(object, field).push(number);
             }
         }
         (Shape::List, content) => {
-            let element = value_of(field.value_type, content)?;
+            let element = value_of(field.value_type, content, depth)?;
             list(object, field).push(element);
         }
         (Shape::Map, Content::Bytes(entry)) => {
-            let (key, value) = entry_of(field.value_type, entry)?;
+            let (key, value) = entry_of(field.value_type, entry, depth)?;
             let map = object.entry(field.name).or_insert_with(|| Value::Object(Object::new()));
             map[key] = value;
         }
         (Shape::Map, _) => return Err(Malformed),
         (shape, content) => {
-            let value = value_of(field.value_type, content)?;
+            let value = value_of(field.value_type, content, depth)?;
             match value {
                 Value::Object(inner) if field.is_inlined => object.extend(inner),
                 value if shape == Shape::Plain && is_empty(&value) => {}
@@ -90,7 +99,7 @@ fn list<'o>(object: &'o mut Object, field: &Field) -> &'o mut Vec<Value> {
     }
 }
 
-fn entry_of(value_type: Type, bytes: &[u8]) -> Result<(String, Value), Malformed> {
+fn entry_of(value_type: Type, bytes: &[u8], depth: usize) -> Result<(String, Value), Malformed> {
     let empty = || match value_type {
         Type::Text | Type::Bytes => Value::from(""),
         _ => Value::Object(Object::new()),
@@ -100,14 +109,14 @@ fn entry_of(value_type: Type, bytes: &[u8]) -> Result<(String, Value), Malformed
     while let Some((number, content)) = fields.next()? {
         match (number, content) {
             (1, Content::Bytes(bytes)) => key = String::from_utf8_lossy(bytes).into_owned(),
-            (2, content) => value = value_of(value_type, content)?,
+            (2, content) => value = value_of(value_type, content, depth)?,
             _ => {}
         }
     }
     Ok((key, value))
 }
 
-fn value_of(value_type: Type, content: Content<'_>) -> Result<Value, Malformed> {
+fn value_of(value_type: Type, content: Content<'_>, depth: usize) -> Result<Value, Malformed> {
     Ok(match (value_type, content) {
         (Type::Int | Type::Long, Content::Number(number)) => number.cast_signed().into(),
         (Type::Bool, Content::Number(number)) => (number != 0).into(),
@@ -123,7 +132,7 @@ fn value_of(value_type: Type, content: Content<'_>) -> Result<Value, Malformed> 
         (Type::IntOrString, Content::Bytes(bytes)) => int_or_string(bytes)?,
         (Type::Message(index), Content::Bytes(bytes)) => {
             let message = Messages::all().at(index);
-            let mut object = message_of(message, bytes)?;
+            let mut object = message_of(message, bytes, depth)?;
             if !message.is_choice {
                 return Ok(object.into());
             }

@@ -131,7 +131,8 @@ fn targets(spec: &Value, status: &Value) -> String {
     }
     let metrics = elements(&spec["metrics"]).iter().enumerate().map(|(index, metric)| {
         let name = text(&metric["type"]);
-        let field = name[..1.min(name.len())].to_lowercase() + name.get(1..).unwrap_or_default();
+        let mut rest = name.chars();
+        let field: String = rest.next().into_iter().flat_map(char::to_lowercase).chain(rest).collect();
         let (source, current) = (&metric[&field], &status["currentMetrics"][index][&field]["current"]);
         let (target, is_average) = (&source["target"], source["target"].get("averageValue").is_some());
         let value = |place: &Value, field: &str| text_of(&text_or(&place[field], "<unknown>"));
@@ -152,4 +153,20 @@ fn targets(spec: &Value, status: &Value) -> String {
         }
     });
     at_most(2, metrics.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    //! Tests of the metrics of autoscalers.
+
+    use serde_json::json;
+
+    use super::of_autoscaler;
+
+    #[test]
+    fn metric_type_can_start_with_a_character_of_two_bytes() {
+        let metric = json!({ "type": "\u{e9}", "\u{e9}": { "target": { "value": "5" } } });
+        let cell = of_autoscaler("Targets", &json!({ "spec": { "metrics": [metric] } }));
+        assert_eq!(cell, Some("<unknown>/5".into()));
+    }
 }
