@@ -1,7 +1,8 @@
 //! Indexes for the `selectableFields` of a `CustomResourceDefinition` (KEP-4358), which are the
 //! fields that a field selector can use.
 //!
-//! Only fields with strings, Booleans and integers get an index.
+//! Only fields of the Rust types `String`, `bool`, `i32` and `i64` get an index. A field whose Rust
+//! name is a keyword gets none.
 
 use std::collections::BTreeMap;
 
@@ -50,10 +51,14 @@ pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types:
     for path in paths {
         let Some((fields, value)) = along(path, root, &structs) else { continue };
         let (last, all) = (fields.last().cloned().unwrap_or_default(), fields.join("_"));
-        // The index is named after the last field of the path, or after the whole path if an earlier
-        // index already has this name.
-        let is_taken = indexes.iter().any(|index| index.name == format!("by_{last}"));
-        let name = format!("by_{}", if is_taken { all } else { last });
+        // The index is named after the last field of the path, or after the whole path if a method of
+        // an earlier index has the same name as a method of this index. The methods of an index are
+        // `by_image` and `by_image_index`.
+        let name = format!("by_{last}");
+        let is_taken = indexes.iter().any(|Index { name: other, .. }| {
+            name == *other || name == format!("{other}_index") || *other == format!("{name}_index")
+        });
+        let name = if is_taken { format!("by_{all}") } else { name };
         let value = Some(value).filter(|value| value != "String");
         indexes.push(Index { name, path: fields.join("."), value });
     }
@@ -130,6 +135,8 @@ mod tests {
     const TYPES: &str = r#"
         pub struct ThingSpec {
             pub image: String,
+            #[serde(rename = "imageIndex")]
+            pub image_index: String,
             #[serde(default, skip_serializing_if = "Option::is_none", rename = "maxSize")]
             pub max_size: Option<i64>,
             pub parent: Option<ThingParent>,
@@ -185,6 +192,18 @@ mod tests {
         assert_eq!(
             found(&[".spec.image", ".spec.parent.image"]),
             [index("by_image", "spec.image", None), index("by_spec_parent_image", "spec.parent.image", None)]
+        );
+    }
+
+    #[test]
+    fn index_whose_name_is_the_handle_of_another_has_the_whole_path() {
+        assert_eq!(
+            found(&[".spec.image", ".spec.imageIndex"]),
+            [index("by_image", "spec.image", None), index("by_spec_image_index", "spec.image_index", None)]
+        );
+        assert_eq!(
+            found(&[".spec.imageIndex", ".spec.image"]),
+            [index("by_image_index", "spec.image_index", None), index("by_spec_image", "spec.image", None)]
         );
     }
 

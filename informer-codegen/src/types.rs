@@ -139,8 +139,9 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     for item in &file.items {
         let syn::Item::Enum(item) = item else { continue };
         let has_fields = item.variants.iter().any(|variant| !matches!(variant.fields, syn::Fields::Unit));
-        let is_copy =
-            item.attrs.iter().any(|attribute| attribute.to_token_stream().to_string().contains("Copy"));
+        let is_copy = item.attrs.iter().any(|attribute| {
+            attribute.path().is_ident("derive") && attribute.to_token_stream().to_string().contains("Copy")
+        });
         if has_fields || is_copy {
             continue;
         }
@@ -281,6 +282,13 @@ pub struct HttpWidgetSpec {
                 && text.contains("    #[serde(untagged)]\n    OtherValue(String),\n}"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn enum_with_copy_in_its_description_accepts_other_values() {
+        let source = "/// Copy mode.\n#[derive(Clone)]\npub enum Mode {\n    A,\n}\n";
+        let opened = open_enums(source, &syn::parse_str(source).unwrap());
+        assert!(opened.contains("    Other(String),\n}"), "{opened}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ use proc_macro::TokenStream;
 /// | `#[informer(...)]` | meaning | default |
 /// |---|---|---|
 /// | `group = "…"`, `version = "…"`, `kind = "…"` | the resource | from `#[kube(...)]` |
-/// | `plural = "crontabs"` | the resource's name in URLs | the kind in lower case, with English plural |
+/// | `plural = "crontabs"` | the resource's name in URLs | the kind in lower case, with English plural; `endpoints` for `Endpoints` |
 /// | `namespaced`, `cluster` | the scope of the objects | from `#[kube(...)]` |
 /// | `no_accessor` | generates no accessor; list the type in `informer_factory::group!` to get one | |
 /// | `own_resource` | the type implements `kube::Resource` itself | |
@@ -67,11 +67,11 @@ use proc_macro::TokenStream;
 ///
 /// `path = "spec.containers.image"` names Rust fields. A path passes through `Option`, `Box`,
 /// `Vec`, sets and the values of maps, also if one of these contains another, as in
-/// `Option<Vec<_>>`. An object has one index value for each value at the path.
-/// `metadata.labels["app"]` is one entry of a map. `with = function` takes a function or closure of
-/// `&CronTab` that returns an iterable, or a `Result` of an iterable. An object for which the
-/// function returns an error is listed in `Indexer::index_failures`. By default, the values are
-/// `String`s; `value = i32` sets another type.
+/// `Option<Vec<_>>`. Deeper nesting needs `with`. An object has one index value for each value at
+/// the path. `metadata.labels["app"]` is one entry of a map. `with = function` takes a function or
+/// closure of `&CronTab` that returns an iterable, or a `Result` of an iterable. An object for
+/// which the function returns an error is listed in `Indexer::index_failures`. By default, the
+/// values are `String`s; `value = i32` sets another type.
 ///
 /// # Several kinds of one group
 ///

@@ -185,7 +185,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     };
     let plural = match &attributes.plural {
         Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
-        None => names::pluralized(&kind.to_lowercase()),
+        None => names::default_plural(&kind),
     };
     let accessor = names::kind_accessor(&kind, &plural);
     Some(Identity { group: group?, version: version?, accessor, type_span: object.span() })
@@ -219,7 +219,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
     let (group, version, kind, namespaced, metadata) = (group?, version?, kind?, namespaced?, metadata?);
     let plural = match &attributes.plural {
         Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
-        None => names::pluralized(&kind.value().to_lowercase()),
+        None => names::default_plural(&kind.value()),
     };
     let object = input.ident.unraw().to_string();
     // One kind can have several views, so a view's accessor is named after the type.

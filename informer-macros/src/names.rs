@@ -93,6 +93,13 @@ pub(crate) fn pluralized(word: &str) -> String {
     }
 }
 
+/// Returns the name of a kind's resource if no attribute gives it: `pods` for `Pod`. Of Kubernetes'
+/// own kinds, only `Endpoints` has a name that is already a plural.
+pub(crate) fn default_plural(kind: &str) -> String {
+    let word = kind.to_lowercase();
+    if word == "endpoints" { word } else { pluralized(&word) }
+}
+
 pub(crate) fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())

@@ -5,6 +5,12 @@ use std::sync::Arc;
 
 use informer_core::{Cached, Deleted, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Uid};
 use informer_store::{Indexer, ReflectedStore, store};
+use tracing::Level;
+
+use log::Log;
+
+#[path = "../../informer-factory/tests/memory/log.rs"]
+mod log;
 
 fn item(name: &str, version: u64) -> Cached<u64> {
     Cached::from_parts(ObjectKey::cluster_scoped(name), version.into(), Uid::default(), version)
@@ -104,6 +110,23 @@ fn i10_index_failures_are_listed_until_they_succeed() {
     store.apply(vec![Delta::Updated(item("b", 7))], &7.into());
     assert!(indexer.index_failures().is_empty());
     assert_eq!(odd.count(&7), 1);
+}
+
+#[test]
+fn i10_failures_of_a_late_index_are_logged_once() {
+    let (warnings, _logging) = Log::keep(Level::WARN);
+    let (store, indexer, _) = reflected();
+    store.replace(list(&[("a", 1), ("b", 2), ("c", 4)], 5));
+    let odd = |version: &u64| if version % 2 == 1 { Ok(Some(*version)) } else { Err("even") };
+    indexer.try_add_index("odd", odd).expect("a free name");
+    // The index already lacks these objects.
+    store.apply(vec![Delta::Updated(item("b", 6)), Delta::Updated(item("c", 8))], &8.into());
+    let lines = warnings.with("index");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("indexing of some objects failed, so this index lacks them"), "{lines:?}");
+    for field in ["index=\"odd\"", "failed=2", "error=\"even\""] {
+        assert!(lines[0].contains(field), "{lines:?}");
+    }
 }
 
 #[test]

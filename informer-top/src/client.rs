@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, HOST};
+use http::uri::Authority;
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -60,7 +61,14 @@ impl Address {
             return Err("the path of an inspector is always /inspect/; use http://HOST:PORT".to_owned());
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or("no host; use HOST:PORT")?;
-        Ok(Self::Tcp(format!("{host}:{}", uri.port_u16().unwrap_or(80))))
+        let authority = uri.authority().map_or("", Authority::as_str);
+        let port = match authority.rsplit('@').next().and_then(|text| text.strip_prefix(host)) {
+            Some("") => 80,
+            // `port_u16` returns `None` for an invalid port too. Such a port must not become 80, because the
+            // token would go to another program.
+            _ => uri.port_u16().ok_or("invalid port; use http://HOST:PORT, with a port up to 65535")?,
+        };
+        Ok(Self::Tcp(format!("{host}:{port}")))
     }
 }
 

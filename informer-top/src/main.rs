@@ -101,7 +101,10 @@ fn token(args: &Args) -> Result<Option<String>, String> {
         None => match std::env::var(TOKEN_VARIABLE) {
             Ok(token) => token,
             Err(std::env::VarError::NotPresent) => return Ok(None),
-            Err(error) => return Err(format!("invalid {TOKEN_VARIABLE}: {error}")),
+            // The text of this error contains the value of the variable, which is secret.
+            Err(std::env::VarError::NotUnicode(_)) => {
+                return Err(format!("{TOKEN_VARIABLE} is not valid UTF-8; check its source"));
+            }
         },
     };
     Ok(Some(token.trim().to_owned()).filter(|token| !token.is_empty()))

@@ -157,6 +157,18 @@ async fn wrong_token_is_an_error_with_the_remedy() {
     assert!(error.contains("the token has characters that no header can have"), "{error}");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn token_that_is_not_utf8_is_not_printed() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_informer-top"));
+    command.env("INFORMER_TOP_TOKEN", OsStr::from_bytes(b"secret\xff")).kill_on_drop(true);
+    let error = refused(&soon(command.output()).await.expect("the program starts"));
+    assert!(error.contains("INFORMER_TOP_TOKEN is not valid UTF-8; check its source"), "{error}");
+    assert!(!error.contains("secret"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn address_without_an_inspector_is_an_error() {
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -150,6 +150,8 @@ fn by_gate<T>(
 
 fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStream {
     let Kind { accessor, path, name, namespaced, short, what, derived, gate } = kind;
+    // The compiler rejects a method whose alias is its own name.
+    let short: Vec<&String> = short.iter().filter(|name| *accessor != **name).collect();
     let words = accessor.to_string().replace('_', " ");
     let what = what.as_ref().map_or_else(String::new, |what| format!(": {what}"));
     let scope = if *namespaced { "namespaced" } else { "cluster-scoped" };
@@ -205,4 +207,35 @@ pub(crate) fn wrapped(paragraph: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::format_ident;
+
+    use super::*;
+
+    #[test]
+    fn short_name_equal_to_the_accessor_is_no_alias() {
+        let kind = Kind {
+            accessor: format_ident!("widgets"),
+            path: quote!(Widget),
+            name: "Widget".into(),
+            namespaced: true,
+            short: vec!["widgets".into(), "wd".into()],
+            what: None,
+            derived: true,
+            gate: Gate::default(),
+        };
+        let version = Version {
+            accessor: format_ident!("v1"),
+            type_name: format_ident!("StableV1"),
+            api_version: "stable.example.com/v1".into(),
+            gate: Gate::default(),
+            kinds: Vec::new(),
+        };
+        let code = on_version(&version, &kind, &quote!(informer_factory)).to_string();
+        assert_eq!(code.matches("alias =").count(), 1, "{code}");
+        assert!(code.contains("alias = \"wd\"") && code.contains("kubectl also `wd`."), "{code}");
+    }
 }

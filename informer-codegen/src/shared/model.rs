@@ -49,7 +49,8 @@ pub struct Kind {
     pub name: String,
     /// Whether objects of the kind belong to namespaces.
     pub namespaced: bool,
-    /// The short names of the resource, which become `doc(alias)`es.
+    /// The short names of the resource, which become `doc(alias)`es, except a name that equals
+    /// `accessor`.
     pub short: Vec<String>,
     /// A description for the documentation of the accessor.
     pub what: Option<String>,

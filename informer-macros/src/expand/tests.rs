@@ -96,6 +96,16 @@ fn other_kube_attributes_are_ignored() {
 }
 
 #[test]
+fn view_of_endpoints_requests_endpoints() {
+    let generated = derived(quote! {
+        #[informer(group = "", version = "v1", kind = "Endpoints", namespaced)]
+        struct SlimEndpoints { metadata: ObjectMeta }
+    });
+    let generated = generated.expect("valid attributes").to_string();
+    assert!(generated.contains("\"endpoints\""), "{generated}");
+}
+
+#[test]
 fn crate_attribute_sets_the_path() {
     let generated = derived(quote! {
         #[informer(crate = my::door, group = "", version = "v1", kind = "Pod", namespaced)]

@@ -109,6 +109,7 @@ impl<'a> Join<'a> {
     }
 
     /// Applies [`Joining::log`] and adds the index to the store, in one step under the write lock.
+    /// Then logs how many objects the index lacks.
     fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -118,6 +119,7 @@ impl<'a> Join<'a> {
             build.replay(logged);
         }
         let Build { definition, index, by_slot, failures, indexed } = build;
+        let (failed, example) = (failures.len(), failures.values().next().cloned());
         notes.indexes.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
         self.shared.state.write().indexes.push(NamedIndex { id: self.id, definition, index });
         drop(notes);
@@ -125,6 +127,14 @@ impl<'a> Join<'a> {
         // I8: destructors of values and objects are user code, so they run after the lock is
         // released.
         drop((joined, indexed));
+        // I10: a transaction returns only new failures, so no caller of the writer can log these.
+        if let Some(IndexFailure { index, key, error, .. }) = example {
+            tracing::warn!(
+                index, failed, example = %key, error,
+                "indexing of some objects failed, so this index lacks them; \
+                 `Indexer::index_failures` returns all failures"
+            );
+        }
         self.id
     }
 }

@@ -121,6 +121,7 @@ fn address_is_a_url_a_host_or_a_socket() {
         ("http://127.0.0.1:8080/inspect/", "http://127.0.0.1:8080"),
         ("localhost:81", "http://localhost:81"),
         ("http://[::1]/", "http://[::1]:80"),
+        ("http://[::1]:81/", "http://[::1]:81"),
         #[cfg(unix)]
         ("unix:/run/a.sock", "unix:/run/a.sock"),
     ] {
@@ -134,5 +135,13 @@ fn address_is_a_url_a_host_or_a_socket() {
     ] {
         let error = parsed(text).expect_err(text);
         assert!(error.contains(reason), "{text}: {error}");
+    }
+}
+
+#[test]
+fn address_with_an_invalid_port_is_an_error() {
+    for text in ["http://127.0.0.1:80800", "localhost:", "http://[::1]:/", "http://[::1]81"] {
+        let error = Address::parse(text).expect_err(text);
+        assert!(error.contains("invalid port; use http://HOST:PORT"), "{text}: {error}");
     }
 }
