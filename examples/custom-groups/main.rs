@@ -1,7 +1,7 @@
 //! Informers of custom resources whose types and accessors are generated.
 //!
 //! `cargo xtask codegen --crd examples/custom-groups/crds/*.yaml --out examples/custom-groups/groups` generates the
-//! folder `groups`. Each selectable field of a definition gets an index. A program with such a folder needs
+//! folder `groups`. The selectable fields of these definitions get indexes. A program with such a folder needs
 //! informer-factory, kube with its feature `derive`, k8s-openapi, serde, and `serde_json`, which kube's derive
 //! requires.
 
