@@ -182,7 +182,7 @@ async fn i10_object_is_transformed_once_per_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_relisted_version_is_not_transformed_again() {
+async fn i10_relist_of_the_same_version_keeps_the_stored_object() {
     let source = source();
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let options = InformerOptions::new().transform(|object: &mut ConfigMap| {
