@@ -226,9 +226,9 @@ impl SharedInformerFactory {
     /// ```
     #[must_use]
     pub fn informers(&self) -> Vec<InformerReport> {
-        // I8: the states of the stores are dropped after the registry is unlocked.
-        let (mut reports, _states): (Vec<_>, Vec<_>) =
-            self.inner.informers.iter().map(|entry| entry.report()).unzip();
+        // I8: the reports are created after the registry is unlocked.
+        let reporters: Vec<_> = self.inner.informers.iter().map(|entry| entry.reporter()).collect();
+        let mut reports: Vec<_> = reporters.into_iter().map(|report| report()).collect();
         reports.sort_unstable_by(|a, b| (&a.description, a.number).cmp(&(&b.description, b.number)));
         reports
     }

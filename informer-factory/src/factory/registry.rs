@@ -9,7 +9,6 @@ use std::time::Duration;
 use dashmap::DashMap;
 use futures::future::BoxFuture;
 use informer_core::AnyObject;
-use informer_store::Snapshot;
 use kube::core::discovery::ApiResource;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -96,34 +95,36 @@ impl Entry {
         self.object_id == TypeId::of::<K>()
     }
 
-    /// Returns the status of the informer, and the state of its store. Drop the state while no lock
-    /// is held, because it can own objects (I8 in ARCHITECTURE.md).
-    pub(super) fn report(&self) -> (InformerReport, Snapshot<AnyObject>) {
-        let informer = &self.informer;
-        let store = informer.indexer().snapshot();
-        let state = match informer.state() {
-            // The task was spawned and has not been polled yet.
-            InformerState::Idle if self.is_started() => InformerState::Running,
-            state => state,
-        };
-        let report = InformerReport {
-            description: self.description().to_owned(),
-            object: self.object,
-            object_id: self.object_id,
-            number: informer.shared.number,
-            state,
-            has_synced: informer.has_synced(),
-            health: informer.health(),
-            status: informer.status().clone(),
-            objects: store.len(),
-            encoded_bytes: store.encoded_bytes(),
-            watermark: store.watermark().clone(),
-            watermark_age: informer.progress().watermark_age(),
-            queued: informer.queued(),
-            batches: informer.progress().batches(),
-            handlers: informer.handlers(),
-        };
-        (report, store)
+    /// Returns a function that creates the status of the informer. Call it while no lock is held:
+    /// it can drop objects (I8 in ARCHITECTURE.md).
+    pub(super) fn reporter(&self) -> impl FnOnce() -> InformerReport + use<> {
+        let (informer, is_started) = (self.handle(), self.is_started());
+        let (object, object_id) = (self.object, self.object_id);
+        move || {
+            let store = informer.indexer().snapshot();
+            let state = match informer.state() {
+                // The task was spawned and has not been polled yet.
+                InformerState::Idle if is_started => InformerState::Running,
+                state => state,
+            };
+            InformerReport {
+                description: informer.status().description().to_owned(),
+                object,
+                object_id,
+                number: informer.shared.number,
+                state,
+                has_synced: informer.has_synced(),
+                health: informer.health(),
+                status: informer.status().clone(),
+                objects: store.len(),
+                encoded_bytes: store.encoded_bytes(),
+                watermark: store.watermark().clone(),
+                watermark_age: informer.progress().watermark_age(),
+                queued: informer.queued(),
+                batches: informer.progress().batches(),
+                handlers: informer.handlers(),
+            }
+        }
     }
 
     pub(super) fn has_ended(&self) -> bool {

@@ -14,6 +14,7 @@ use serde::forward_to_deserialize_any;
 
 use super::error::DecodeError;
 use super::name::Name;
+use super::number::Number;
 use super::tape::{Extent, Tape, Token};
 
 /// The name under which `serde_json::value::RawValue` asks for the JSON of a value.
@@ -50,11 +51,18 @@ struct Reader<'t> {
     ignored: Option<&'t mut Vec<usize>>,
     /// Whether the Rust type lacks the field of the next value; `false` if `ignored` is `None`.
     is_unknown_field: bool,
+    /// If the object that is being read was requested as a struct with two fields: the index of the
+    /// first token after the object. Serde requests an adjacently tagged enum so: the fields are the
+    /// tag and the content. Otherwise 0.
+    end_of_pair: usize,
+    /// The values before this index are in an object that can be an adjacently tagged enum. They
+    /// are not added to `ignored`, because the content of another variant can have these fields.
+    content_end: usize,
 }
 
 impl<'t> Reader<'t> {
     fn new(tape: &'t Tape<'t>, ignored: Option<&'t mut Vec<usize>>) -> Self {
-        Self { tape, next: 0, current: 0, ignored, is_unknown_field: false }
+        Self { tape, next: 0, current: 0, ignored, is_unknown_field: false, end_of_pair: 0, content_end: 0 }
     }
 
     fn value<T: DeserializeOwned>(mut self) -> Result<T, DecodeError> {
@@ -109,9 +117,13 @@ impl<'t> Reader<'t> {
         fields: Option<&'static [&'static str]>,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        let object = self.current;
-        let value = visitor.visit_map(Members { reader: self, object, left: extent.len, fields })?;
-        self.next = extent.end as usize;
+        let (object, end) = (self.current, extent.end as usize);
+        let pair = if matches!(fields, Some([_, _])) { end } else { 0 };
+        let outer = std::mem::replace(&mut self.end_of_pair, pair);
+        let members = Members { reader: &mut *self, object, left: extent.len, fields };
+        let value = visitor.visit_map(members)?;
+        self.end_of_pair = outer;
+        self.next = end;
         Ok(value)
     }
 
@@ -125,45 +137,6 @@ impl<'t> Reader<'t> {
     /// Reads an integer of up to 128 bits.
     fn wide<T: FromStr>(&mut self) -> Result<T, DecodeError> {
         self.number()?.parse().map_err(|_| DecodeError::custom(""))
-    }
-}
-
-/// A JSON number, as the Rust type that a visitor receives.
-enum Number {
-    Positive(u64),
-    Negative(i64),
-    /// A number with a fraction or an exponent, an integer of more than 64 bits, or `-0`.
-    Float(f64),
-}
-
-impl Number {
-    fn read(text: &str) -> Self {
-        let integer = match text.strip_prefix('-') {
-            None => text.parse().ok().map(Self::Positive),
-            // JSON has a negative zero, and integers don't.
-            Some("0") => None,
-            Some(_) => text.parse().ok().map(Self::Negative),
-        };
-        integer.unwrap_or_else(|| Self::Float(text.parse().unwrap_or(f64::INFINITY)))
-    }
-
-    fn visit<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self {
-            Self::Positive(value) => visitor.visit_u64(value),
-            Self::Negative(value) => visitor.visit_i64(value),
-            Self::Float(value) if value.is_finite() => visitor.visit_f64(value),
-            Self::Float(_) => Err(DecodeError::custom("")),
-        }
-    }
-}
-
-impl From<Number> for Unexpected<'_> {
-    fn from(number: Number) -> Self {
-        match number {
-            Number::Positive(value) => Self::Unsigned(value),
-            Number::Negative(value) => Self::Signed(value),
-            Number::Float(value) => Self::Float(value),
-        }
     }
 }
 
@@ -276,13 +249,17 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
                 self.next = extent.end as usize;
                 Ok(value)
             }
-            Token::Text(name) => visitor.visit_enum(StrDeserializer::new(self.tape.text(name))),
+            Token::Text(name) => {
+                self.content_end = self.content_end.max(self.end_of_pair);
+                visitor.visit_enum(StrDeserializer::new(self.tape.text(name)))
+            }
             token => Err(self.mismatch(token)),
         }
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         if self.is_unknown_field
+            && self.next >= self.content_end
             && let Some(ignored) = &mut self.ignored
         {
             ignored.push(self.next);

@@ -16,6 +16,7 @@ mod identity;
 mod json;
 mod list;
 mod name;
+mod number;
 mod protobuf;
 mod prune_paths;
 mod repair;

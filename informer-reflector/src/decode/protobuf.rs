@@ -170,38 +170,18 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Reads a list: the element `first`, and the elements that follow in `fields`.
+    /// Reads a list: the element `first`, and the elements that follow in `fields`. Kubernetes uses
+    /// proto2, so lists of integers are not packed.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return self.reject(TOO_DEEP) };
         let opened = self.open();
         let (mut next, mut len) = (Some(first), 0);
         while let Some(element) = next {
-            match (field.value_type, element) {
-                (Type::Int | Type::Long, Content::Bytes(packed)) => len += self.packed(field, packed, depth),
-                _ => {
-                    self.value(field, element, None, depth);
-                    len += 1;
-                }
-            }
+            self.value(field, element, None, depth);
+            len += 1;
             next = next_of_run(field.number, fields);
         }
         self.close_array(opened, len);
-    }
-
-    /// Reads the integers of a packed list. Returns their number.
-    fn packed(&mut self, field: &Field, bytes: &[u8], depth: usize) -> usize {
-        let (mut numbers, mut len) = (Fields(bytes), 0);
-        while !numbers.0.is_empty() {
-            match numbers.varint() {
-                Ok(number) => self.value(field, Content::Number(number), None, depth),
-                Err(Malformed) => {
-                    self.tape.reject(&Malformed.to_string());
-                    return len;
-                }
-            }
-            len += 1;
-        }
-        len
     }
 
     /// Reads a map: the entry `first`, and the entries that follow in `fields`. Returns the number

@@ -113,6 +113,29 @@ mod tests {
         others: BTreeMap<String, Value>,
     }
 
+    #[derive(Deserialize)]
+    struct Route {
+        metadata: ObjectMeta,
+        target: Target,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(tag = "kind", content = "of")]
+    enum Target {
+        Service(Port),
+        File(Path),
+    }
+
+    #[derive(Deserialize)]
+    struct Port {
+        port: u16,
+    }
+
+    #[derive(Deserialize)]
+    struct Path {
+        path: Option<String>,
+    }
+
     fn form<K: DeserializeOwned + Send + Sync + 'static>(storage: Storage) -> Form {
         Form::Decoded(Decode::of::<K>()).with_storage(storage, &ExpectedType::of::<Pod>(&()))
     }
@@ -165,6 +188,28 @@ mod tests {
         let view: Cached<View> = view.into_cached_if_encoded().expect("it is encoded").cast();
         assert_eq!((view.spec.node_name.as_str(), view.spec.containers[0].image.as_str()), ("n1", "b"));
         assert_eq!(view.metadata.labels.as_ref().map(BTreeMap::len), Some(1));
+    }
+
+    #[test]
+    fn field_of_another_variant_is_not_skipped() {
+        let (mut skipped, form) = (Skipped::new(PrunePaths::none()), form::<Route>(Storage::Decoded));
+        let mut target = |kind: &str| {
+            let json = format!(
+                r#"{{"metadata":{{"name":"a"}},"target":{{"kind":"{kind}","of":{{"port":1,"path":"/a"}}}}}} "#
+            );
+            let tape = json::read(&json, skipped.root()).expect("JSON").tape;
+            let object = form.object(&Arrived { tape, protobuf: None }, &mut skipped).expect("an object");
+            let route: OwnedObject<Route> = object.cast();
+            assert_eq!(route.metadata.name.as_deref(), Some("a"));
+            match &route.target {
+                Target::Service(service) => service.port.to_string(),
+                Target::File(file) => file.path.clone().expect("a path"),
+            }
+        };
+        assert_eq!(
+            ["Service", "Service", "File", "File", "Service"].map(&mut target),
+            ["1", "1", "/a", "/a", "1"]
+        );
     }
 
     #[test]
