@@ -150,7 +150,9 @@
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
 //!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
 //!   exclusive bounds. The only supported conversion strategy between versions is `None`. A
-//!   selectable field of one version is selectable in all versions.
+//!   selectable field of one version is selectable in all versions. A changed schema prunes and
+//!   completes a stored object only at the next write of this object. Two definitions in one group
+//!   can use the same kind or short name.
 //! - **Warnings.** The answer to a write of a custom resource has a `Warning` header if the schema
 //!   has an unchecked rule for a field of the object. The header names the rule and up to three
 //!   fields. A warning is also sent for a workload (other than a `ReplicationController`) that a
@@ -170,10 +172,10 @@
 //! - **Bookmarks** are sent even if nothing was written since the last bookmark, so two bookmarks
 //!   can have the same resource version. In a real cluster, there are always other writes between
 //!   two bookmarks, such as those to Leases.
-//! - **Slow watches** are closed at a lag of 10,000 events. A real server instead limits the time
-//!   for which it waits for slow watches. This rule could close watches while a test writes at full
-//!   speed; to apply it:
-//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time). If a client
+//! - **Slow watches** are closed at a lag of 10,000 events. By contrast, a real server limits the
+//!   time for which it waits for slow watches. A test that writes at full speed could exceed this
+//!   time, so the simulator limits it only on request
+//!   ([`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time)). If a client
 //!   reads nothing at all, its watch is closed, and counted in `/metrics`, only when the client
 //!   reads again. A real server does not close watches of Event objects, which have no watch cache.
 //! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder)

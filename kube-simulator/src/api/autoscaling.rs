@@ -22,12 +22,15 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// The conversion rule for one type of metric. The first element is the field with the data of a
-/// metric, such as `resource`. Each pair is the name of a field in v1 and the field's path in v2.
-type Source = (&'static str, &'static [(&'static str, &'static str)]);
+/// How the fields of one type of metric are named in v1 and in v2.
+///
+/// The first element is the field that contains the metric's data, such as `resource`. This field
+/// has the same name in both versions. Each pair contains the name of a field of this data in v1,
+/// and its path within this data in v2.
+type MetricFields = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The conversion rules for `spec.metrics`, one for each type of metric.
-const SPECIFIED: [Source; 5] = [
+/// The fields of each type of metric in `spec.metrics`.
+const SPECIFIED: [MetricFields; 5] = [
     (
         "resource",
         &[
@@ -74,8 +77,8 @@ const SPECIFIED: [Source; 5] = [
     ),
 ];
 
-/// The conversion rules for `status.currentMetrics`, one for each type of metric.
-const CURRENT: [Source; 5] = [
+/// The fields of each type of metric in `status.currentMetrics`.
+const CURRENT: [MetricFields; 5] = [
     (
         "resource",
         &[
@@ -188,9 +191,11 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Applies `letter` to the first letter of each field name, also in nested values, and drops null
-/// fields. In the annotation that stores `behavior`, field names begin with an upper-case letter,
-/// as in Go.
+/// Applies `letter` to the first letter of each field name, also in nested objects. Drops null
+/// fields.
+///
+/// This converts `behavior`: its annotation has Go's field names, which begin with an upper-case
+/// letter, and v2 has JSON's.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),
@@ -223,9 +228,9 @@ fn utilization(metric: &Value, part: &str) -> Option<Value> {
     resource.get(part)?.get("averageUtilization").filter(|value| !value.is_null()).cloned()
 }
 
-fn metric_to_v1(metric: &Value, sources: &[Source]) -> Value {
+fn metric_to_v1(metric: &Value, types: &[MetricFields]) -> Value {
     let mut converted = json!({ "type": metric["type"] });
-    for (field, paths) in sources {
+    for (field, paths) in types {
         let Some(source) = metric.get(field) else { continue };
         let mut fields = Map::new();
         for (name, path) in *paths {
@@ -237,13 +242,13 @@ fn metric_to_v1(metric: &Value, sources: &[Source]) -> Value {
     converted
 }
 
-fn metrics_to_v2(metrics: Value, sources: &[Source]) -> Value {
-    list(Some(metrics)).iter().map(|metric| metric_to_v2(metric, sources)).collect()
+fn metrics_to_v2(metrics: Value, types: &[MetricFields]) -> Value {
+    list(Some(metrics)).iter().map(|metric| metric_to_v2(metric, types)).collect()
 }
 
-fn metric_to_v2(metric: &Value, sources: &[Source]) -> Value {
+fn metric_to_v2(metric: &Value, types: &[MetricFields]) -> Value {
     let mut converted = json!({ "type": metric["type"] });
-    for (field, paths) in sources {
+    for (field, paths) in types {
         let Some(source) = metric.get(field) else { continue };
         for (name, path) in *paths {
             let Some(value) = source.get(name) else { continue };

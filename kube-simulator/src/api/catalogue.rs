@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::kinds::ResourceKind;
@@ -40,6 +41,9 @@ pub(crate) struct Catalogue {
     served: DashMap<String, Arc<Served>>,
     /// The storage of each custom resource. The key is the name of the custom resource definition.
     defined: DashMap<String, Arc<Table>>,
+    /// The spec with which each custom resource was last served. The key is the name of the custom
+    /// resource definition.
+    specs: DashMap<String, Value>,
 }
 
 impl Catalogue {
@@ -72,8 +76,15 @@ impl Catalogue {
         self.defined.entry(name).or_insert(table).value().clone()
     }
 
+    /// Records the spec of the custom resource definition `name`. Returns whether a different spec
+    /// was recorded before.
+    pub(crate) fn record_spec(&self, name: String, spec: &Value) -> bool {
+        self.specs.insert(name, spec.clone()).is_some_and(|before| before != *spec)
+    }
+
     pub(crate) fn undefine(&self, name: &str) {
         self.defined.remove(name);
+        self.specs.remove(name);
     }
 
     pub(crate) fn defined(&self, name: &str) -> Option<Arc<Table>> {

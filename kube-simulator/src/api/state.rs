@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::autoscaling;
 use super::catalogue::{Catalogue, Served};
 use super::clock::Clock;
-use super::controllers::{self, Collecting};
+use super::controllers;
 use super::writes::{Stamp, in_seconds};
 use crate::kinds::ResourceKind;
 use crate::storage::{Backup, Retention, Revision, Table};
@@ -37,7 +37,6 @@ pub(crate) struct Api {
     pub(crate) catalogue: Catalogue,
     pub(crate) behavior: Behavior,
     pub(crate) revision: Revision,
-    pub(crate) collecting: Collecting,
     pub(crate) clock: Clock,
     /// Cancelled when the simulator stops.
     pub(crate) stop: CancellationToken,
@@ -49,7 +48,6 @@ impl Api {
         Self {
             catalogue: Catalogue::default(),
             revision: Revision::starting_at(behavior.first_revision, behavior.compaction_interval),
-            collecting: Collecting::default(),
             clock: Clock::starting_at(behavior.start_date),
             stop: CancellationToken::new(),
             random: Mutex::new(fastrand::Rng::with_seed(behavior.seed)),
@@ -70,7 +68,8 @@ impl Api {
         }
     }
 
-    /// Creates a table that stores objects in the version of `kind`.
+    /// Creates an empty table for objects of a resource. The table stores them in the API version
+    /// of `kind`. The caller adds the table to the catalogue.
     pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
         Arc::new(Table::new(kind, self.behavior.retention, self.revision.clone()))
     }
@@ -121,7 +120,8 @@ impl Api {
         Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
-    /// Returns a new generator, which is independent of later draws from the simulator's generator.
+    /// Returns a new generator of random numbers, seeded by the simulator's generator. Later,
+    /// neither generator affects the other.
     pub(crate) fn fork_random(&self) -> fastrand::Rng {
         self.random.lock().fork()
     }

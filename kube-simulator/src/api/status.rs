@@ -53,7 +53,8 @@ pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
     about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))
 }
 
-/// Returns the error of a create. `terminating` is true if the existing object is being deleted.
+/// Returns the error `AlreadyExists` for the creation of an object whose name is in use. If
+/// `terminating` is true, the message adds that the existing object is being deleted.
 pub(crate) fn already_exists(kind: &ResourceKind, name: &str, terminating: bool) -> Refusal {
     let state = if terminating { "object is being deleted: " } else { "" };
     let message = format!("{state}{} \"{name}\" already exists", kind.qualified_plural());

@@ -19,18 +19,19 @@ pub(super) enum Then {
     Stall(Gate),
 }
 
-/// A response body that is truncated or stalled after some bytes.
+/// A response body that ends, breaks or stalls after some bytes (the cut).
 struct Cut {
     body: ResponseBody,
     /// The number of bytes that can still be sent before the cut.
     left: u64,
     then: Then,
-    /// Bytes after the cut that were read from `body` together with bytes before the cut.
+    /// The end of the last chunk that was read from `body`, if the cut is within this chunk.
     held: Option<Bytes>,
     stop: CancellationToken,
 }
 
-/// Cuts `body` after the first `after` bytes.
+/// Returns a body that sends the first `after` bytes of `body`, and then does what `then` says. A
+/// stall also ends when `stop` is cancelled.
 pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
     let cut = Cut { body, left: after, then, held: None, stop };
     let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });

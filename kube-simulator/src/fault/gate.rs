@@ -11,14 +11,13 @@ use tokio_util::sync::CancellationToken;
 pub struct Gate(CancellationToken);
 
 impl Gate {
-    /// Returns a closed gate.
+    /// Returns a gate that holds responses until it is released.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Releases all stalled responses. Later responses do not stall. The gate cannot be closed
-    /// again.
+    /// Releases all stalled responses. Later responses do not stall. This cannot be undone.
     pub fn release(&self) {
         self.0.cancel();
     }

@@ -83,10 +83,12 @@ pub struct PlannedFault {
 
 /// A random sequence of faults. The same seed and options always give the same plan.
 ///
-/// `Display` prints the plan, one line per fault. If two faults of the same kind overlap and affect
-/// the whole server (such as two shutdowns), the fault that ends first ends both. By contrast,
-/// two [`ServerFault::ExpireTokens`] end separately, and so do two [`ServerFault::UndoWrites`]. A
-/// shutdown also ends when another fault restarts the server.
+/// `Display` prints the plan, one line per fault.
+///
+/// Two faults of the same kind can overlap. Both end at the first of their two ends if they are:
+/// - [`ServerFault::LoseBookmarks`] or [`ServerFault::DelayBookmarks`];
+/// - [`ServerFault::EmptyWatchCache`] or [`ServerFault::HoldReplicas`];
+/// - [`ServerFault::ShutDown`], which also ends when another fault restarts the server.
 ///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
@@ -110,11 +112,12 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Creates the random plan that this seed and these options determine.
     ///
-    /// The faults [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] and
-    /// [`ServerFault::AbortBodies`] contain a number of bytes. To the number in `options.faults`,
-    /// the plan adds another random number from 0 to 4,000 for each such fault. A fault that lasts
-    /// for a while takes 50 ms to 100 s, or less if the plan ends sooner. Short durations are more
-    /// frequent.
+    /// The number of bytes in a [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] or
+    /// [`ServerFault::AbortBodies`] is random too: from the number in `options.faults` to 4,000
+    /// more.
+    ///
+    /// A fault that [lasts for a while](ServerFault::has_duration) ends after a random duration:
+    /// 50 ms to 100 s, or less if the plan ends sooner. Short durations are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -81,9 +81,9 @@ pub enum ServerFault {
     /// During the fault: the watch caches of all [lagging replicas](Simulator::lagging_replica)
     /// receive no writes.
     HoldReplicas,
-    /// During the fault: no visible effect. At the end, all writes since the start of the fault are
-    /// undone, and resource versions continue 1,000 after the latest
-    /// ([`Simulator::restore_ahead`]).
+    /// During the fault: no visible effect. At the end: the server restarts with the objects from
+    /// the start of the fault, so all later writes are lost. The newest resource version still
+    /// increases, by 1,000 ([`Simulator::restore_ahead`]).
     UndoWrites,
 }
 
@@ -94,7 +94,8 @@ pub(super) struct ActiveFault<'a> {
     effect: Effect,
 }
 
-/// The effect to undo at the end of the fault.
+/// The change to the simulator that must be undone at the end of a fault. For example, `Tokens`
+/// means that all tokens are expired.
 #[derive(Debug)]
 enum Effect {
     Nothing,
@@ -128,7 +129,9 @@ impl ServerFault {
         )
     }
 
-    /// `requests` selects the affected requests and watches.
+    /// Starts this fault, and returns a guard. The fault ends when the guard is dropped.
+    ///
+    /// A fault of requests or watches affects only those that `requests` selects.
     pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> ActiveFault<'a> {
         let effect = match self.injection() {
             Some(injection) => {
@@ -157,7 +160,11 @@ impl ServerFault {
         })
     }
 
-    /// Starts a fault that is not an injection into watches. Only faults of requests use `requests`.
+    /// Starts this fault, if it is not one of those that [`injection`](Self::injection) causes.
+    /// Returns the change to undo at its end.
+    ///
+    /// A fault of requests affects only those that `requests` selects. A fault of the whole server,
+    /// such as a restart, ignores `requests`.
     fn start_other(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
@@ -216,7 +223,8 @@ impl ServerFault {
     }
 }
 
-/// The number by which the newest resource version increases when [`ServerFault::UndoWrites`] ends.
+/// The increase of the newest resource version at the end of [`ServerFault::UndoWrites`]. The
+/// versions of the undone writes are not used again.
 const RESTORED_VERSION_GAP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {

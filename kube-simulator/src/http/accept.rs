@@ -31,8 +31,9 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether objects are also available as tables and as metadata only.
     pub(super) forms: bool,
-    /// Whether the `Accept` header must contain `*/*` or a supported media type: `application/*` is
-    /// not enough. `true` for kinds for which the real server has Go types.
+    /// Whether `application/*` alone is not sufficient in the `Accept` header: the header must also
+    /// contain `*/*` or a supported media type. `true` for kinds for which the real server has Go
+    /// types.
     pub(super) exact: bool,
 }
 
@@ -135,8 +136,9 @@ impl Accepted {
         Self { form: Form::Full, encoding, of_list: false }
     }
 
-    /// Returns an error if the server does not support watches in the selected encoding.
-    pub(super) fn check_stream(self, cbor: bool) -> Result<(), Refusal> {
+    /// Returns an error if the selected encoding is YAML, which has no form for watches. The error
+    /// lists the encodings with such a form, with CBOR only if `cbor` is true.
+    pub(super) fn check_watchable(self, cbor: bool) -> Result<(), Refusal> {
         if self.encoding.stream_media_type().is_some() {
             return Ok(());
         }
@@ -174,10 +176,11 @@ impl<'a> Offer<'a> {
         Self { media_type, q: q.unwrap_or(1.0), parameters }
     }
 
-    /// Returns whether this offer has a higher weight `q` or a more specific media type than
-    /// `other`. One of these conditions is sufficient. So `a.comes_before(b)` and
-    /// `b.comes_before(a)` can both be true. `*/*` is less specific than `text/*`, and `text/*` is
-    /// less specific than `text/html`.
+    /// Returns whether [`offers`] moves this offer in front of `other`, which directly precedes it.
+    /// One of these conditions is sufficient:
+    /// - This offer has a higher weight `q`.
+    /// - This offer has a more specific media type: `text/html` is more specific than `text/*`, and
+    ///   `text/*` is more specific than `*/*`.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');

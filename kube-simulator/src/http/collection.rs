@@ -58,7 +58,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     let server = &call.server;
     let mut options = ListOptions::parse(&call.recorded.query)?;
     server.settings.watch_rules.streaming_lists.adjust(&mut options);
-    call.accepted.check_stream(server.settings.cbor)?;
+    call.accepted.check_watchable(server.settings.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
         // For a kind that is not in the watch cache, the watch reads from etcd, which never lags.

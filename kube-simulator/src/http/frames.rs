@@ -61,8 +61,12 @@ impl Frames {
         self.has_settings = true;
     }
 
-    /// Returns whether the client must send more bytes: its first frame, or the rest of a header
-    /// block or of a frame other than `DATA`.
+    /// Returns whether the client must send more bytes now, for one of these reasons:
+    ///
+    /// - The header of the client's first frame has not arrived.
+    /// - The header of a frame is incomplete.
+    /// - The payload of a frame is incomplete, and the frame is not a `DATA` frame.
+    /// - A header block is incomplete.
     pub(super) fn is_incomplete(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open

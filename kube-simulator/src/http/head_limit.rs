@@ -21,17 +21,18 @@ use super::frames::{Frames, PREFACE};
 /// For the first head, the time begins with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// The head of a request is arriving, or the connection waits for the first head.
+/// The client is sending the head of a request, or has not begun its first request.
 const READING: u8 = 0;
-/// No head of a request is arriving, and no request waits for its answer. The body of an earlier
-/// response may still be in transit.
+/// The last request has its response, and the client has not begun the next request.
 const IDLE: u8 = 1;
-/// A request is being answered; its body may be arriving.
+/// The head of a request has arrived, and the response is not ready.
 const BUSY: u8 = 2;
-/// The connection has become a WebSocket, so there is no time limit.
+/// The connection is a WebSocket. This state does not change any more.
 const UNLIMITED: u8 = 3;
 
-/// The state of a connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED`. Clones share the state.
+/// The state of an HTTP/1.1 connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED`. The time is
+/// limited only in the state `READING`. On HTTP/2, [`Frames`] determines whether the time is
+/// limited. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct Progress(Arc<AtomicU8>);
 
@@ -41,20 +42,21 @@ pub(super) struct HeadLimit<S> {
     stream: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
-    /// The part of HTTP/2's preface that has not arrived; `None` if the connection began with other
-    /// bytes.
+    /// The rest of HTTP/2's preface, which has not arrived yet. `None` on HTTP/1.1, where the first
+    /// bytes of the connection differ from the preface.
     missing_preface: Option<&'static [u8]>,
-    /// The state of the received frames; `None` unless the client has sent the preface of HTTP/2.
+    /// How much of the current HTTP/2 frame and header block has arrived. `None` on HTTP/1.1, and
+    /// while the preface is incomplete.
     frames: Option<Frames>,
 }
 
 impl Progress {
-    /// Records that the head of a request has arrived.
+    /// Sets the state to `BUSY`: the head of a request has arrived.
     pub(super) fn begin_request(&self) {
         self.advance(BUSY);
     }
 
-    /// Records that the response is ready. The next bytes from the client begin another head.
+    /// Sets the state to `IDLE`: the response is ready.
     pub(super) fn end_request(&self) {
         self.advance(IDLE);
     }
@@ -82,9 +84,11 @@ impl<S> HeadLimit<S> {
         (limit, progress)
     }
 
-    /// Compares the first bytes of the connection with HTTP/2's preface, which can arrive in
-    /// several parts. Returns the bytes after the preface; `None` if the preface is incomplete, or
-    /// the connection began with other bytes.
+    /// Compares `arrived`, the bytes of one read, with the missing part of HTTP/2's preface.
+    /// Returns:
+    ///
+    /// - if the preface is now complete: the bytes after the preface, possibly none;
+    /// - if the preface is incomplete, or the connection has begun with other bytes: `None`.
     fn after_preface<'b>(&mut self, arrived: &'b [u8]) -> Option<&'b [u8]> {
         let missing = self.missing_preface?;
         let (part, rest) = arrived.split_at(missing.len().min(arrived.len()));

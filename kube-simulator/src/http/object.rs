@@ -37,11 +37,13 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
         (Subresource::Finalize, Verb::Update) => update(call, target, Part::Finalizers),
         (Subresource::Scale, Verb::Get | Verb::Update | Verb::Patch) => scale(call, target),
         (Subresource::Binding, Verb::Create) => {
+            call.check_options("CreateOptions")?;
             let binding = Value::Object(call.object("Binding")?);
             target.writer(call).bind(target.name, &binding)?;
             Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
         }
         (Subresource::Eviction, Verb::Create) => {
+            call.check_options("CreateOptions")?;
             let eviction = Value::Object(call.object("Eviction")?);
             target.writer(call).evict(target.name, &eviction)?;
             Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
@@ -99,12 +101,11 @@ fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, 
 
 fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
     let patch = checked_patch(call, target)?;
-    let warnings = match &patch {
-        Patch::Merge(Value::Object(body)) => unknown_fields::check(call, &target.served.kind, body)?,
-        // Server-side apply has its own check, whatever `fieldValidation` is.
-        _ => Vec::new(),
-    };
-    let outcome = target.writer(call).patch(target.name, &patch, part)?;
+    let mut warnings = Vec::new();
+    let outcome = target.writer(call).patch(target.name, &patch, part, |patched| {
+        warnings = unknown_fields::check_patched(call, &target.served.kind, patched)?;
+        Ok(())
+    })?;
     written(call, target, &outcome, warnings)
 }
 
@@ -141,7 +142,7 @@ fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
             Ok(respond::status(&deleted, call.accepted.encoding))
         }
         outcome => {
-            let is_pending = matches!(outcome, Outcome::Stored(_));
+            let is_pending = matches!(outcome, Outcome::Stored { .. });
             let cascades = options.orphan_dependents == Some(false);
             let code = if is_pending && cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
             let (shape, gzip) = (call.shape(target.served)?, call.takes_gzip());

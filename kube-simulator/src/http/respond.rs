@@ -29,8 +29,9 @@ pub(super) struct Events {
     pub(super) text: bool,
 }
 
-/// Approximate piece size of JSON list bodies, in bytes. Only JSON lists are encoded piece by
-/// piece, to save memory: some other encodings need the length of the list at the beginning.
+/// Approximate size, in bytes, of the pieces in which a JSON list is encoded. Encoding in pieces
+/// saves memory. Lists in other encodings are encoded as a whole, because some of these encodings
+/// begin with the length of the list.
 const PIECE: usize = 128 * 1024;
 
 pub(super) fn typed(code: StatusCode, media_type: &'static str, body: ResponseBody) -> HttpResponse {

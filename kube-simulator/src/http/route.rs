@@ -30,10 +30,10 @@ pub(super) enum Route {
     Version,
     Metrics,
     Health(Health),
-    /// An unknown path in a built-in API group.
+    /// An unknown path in a built-in API group. The answer is 404 with a `Status`.
     Missing,
-    /// A path outside the built-in API groups that the server does not serve. An example is a
-    /// resource without a custom resource definition.
+    /// Any other unknown path, such as one of a custom resource without a definition. The answer is
+    /// 404 in plain text.
     Unknown,
 }
 

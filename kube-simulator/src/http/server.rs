@@ -19,8 +19,9 @@ use crate::storage::Revision;
 /// The time between the ends of two watches in a shutdown with [`ShutdownAnswer::TooManyRequests`].
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long watches continue in a shutdown without the flag
-/// `--shutdown-watch-termination-grace-period`: the default of `--request-timeout`.
+/// The time from the start of a shutdown with [`ShutdownAnswer::ServiceUnavailable`] to the end of
+/// all watches. A real server waits for the time of its flag `--request-timeout`, by default also
+/// one minute.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration of a [`Server`]. Users set it with

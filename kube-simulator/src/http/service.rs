@@ -41,7 +41,8 @@ const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulat
 /// The health checks. The last check is part of `/readyz` only.
 const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
-/// A request extension: the request opens a WebSocket, so a watch sends each event as one message.
+/// A request extension that marks the request that opens a WebSocket. A watch then sends each event
+/// as a separate message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OneByOne;
 
@@ -63,7 +64,8 @@ impl Service {
         Self { server, revision }
     }
 
-    /// Creates the service of another API server on the storage of `server`.
+    /// Creates the service of a replica: an API server with the same storage as `server`.
+    /// `revision` is the resource version that the replica has reached.
     pub(crate) fn of_replica(server: Arc<Server>, revision: Revision) -> Self {
         Self { server, revision }
     }

@@ -51,7 +51,8 @@ fn check_duration(text: &str) -> Result<(), String> {
     }
 }
 
-/// Splits `text` before the first letter for which `ends` returns `true`.
-fn split(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
-    text.split_at(text.find(ends).unwrap_or(text.len()))
+/// Splits `text` before the first character for which `is_end` returns `true`. Without such a
+/// character, the second part is empty.
+fn split(text: &str, is_end: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(is_end).unwrap_or(text.len()))
 }

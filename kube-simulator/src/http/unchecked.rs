@@ -14,8 +14,8 @@ use crate::storage::Object;
 const WORKLOADS: [&str; 7] =
     ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
 
-/// Adds warnings to the headers of the response: the given `warnings`, and warnings about rules for
-/// `object` that the simulator does not check.
+/// Adds `Warning` headers to `response`: the given `warnings`, and those about unchecked rules for
+/// `object`.
 pub(super) fn warn(
     response: HttpResponse,
     mut warnings: Vec<String>,

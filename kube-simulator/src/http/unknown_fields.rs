@@ -6,11 +6,28 @@ use serde_json::Value;
 use super::call::Call;
 use crate::api::schema;
 use crate::api::status::{self, Refusal};
-use crate::api::writes::Body;
+use crate::api::writes::{Body, invalid_patch};
 use crate::kinds::ResourceKind;
 
 /// Returns warnings about unknown fields or, if the client requests strict validation, an error.
 pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
+    check_or(call, kind, body, |why| {
+        let (name, version) = (&kind.kind, &kind.version);
+        status::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}"))
+    })
+}
+
+/// Like [`check`], for the result of a patch.
+pub(super) fn check_patched(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
+    check_or(call, kind, body, |why| invalid_patch(body, why))
+}
+
+fn check_or(
+    call: &Call,
+    kind: &ResourceKind,
+    body: &Body,
+    refuse: impl FnOnce(&str) -> Refusal,
+) -> Result<Vec<String>, Refusal> {
     let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
     let Some(schema) = kind.schema.as_ref().filter(|_| wanted != "Ignore") else {
         return Ok(Vec::new());
@@ -18,14 +35,7 @@ pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec
     let unknown = schema::prune(schema, &mut Value::Object(body.clone()));
     let complaints: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     if wanted == "Strict" && !complaints.is_empty() {
-        let message = format!(
-            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
-            kind.kind,
-            kind.version,
-            kind.kind,
-            complaints.join(", ")
-        );
-        return Err(status::bad_request(message));
+        return Err(refuse(&format!("strict decoding error: {}", complaints.join(", "))));
     }
     Ok(complaints)
 }

@@ -3,7 +3,7 @@
 //! Counterpart: the strategies in `pkg/registry` of Kubernetes.
 
 use super::facts::Facts;
-use super::resource::{FieldSource, ResourceKind, Scale};
+use super::resource::{CLIENT_METADATA, FieldSource, ResourceKind, Scale};
 
 pub(crate) fn kinds() -> impl Iterator<Item = ResourceKind> {
     STRATEGIES.iter().filter_map(Strategy::describe)
@@ -43,6 +43,7 @@ const STRATEGIES: &[Strategy] = &[
         .returns_deleted()
         .counts_generations()
         .sources(&[field("spec.hostNetwork", &["spec.hostNetwork"], "false")])
+        .status_keeps(&["ownerReferences"])
         .status(NEW_POD),
     Strategy::of("", "v1", "PodTemplate").returns_deleted().counts_generations(),
     Strategy::of("", "v1", "ReplicationController")
@@ -84,13 +85,13 @@ const STRATEGIES: &[Strategy] = &[
     Strategy::of("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
     Strategy::of("rbac.authorization.k8s.io", "v1", "Role"),
     Strategy::of("rbac.authorization.k8s.io", "v1", "RoleBinding"),
-    Strategy::of("scheduling.k8s.io", "v1", "PriorityClass").counts_generations(),
-    Strategy::of("storage.k8s.io", "v1", "CSIDriver").returns_deleted(),
+    Strategy::of("scheduling.k8s.io", "v1", "PriorityClass"),
+    Strategy::of("storage.k8s.io", "v1", "CSIDriver").returns_deleted().counts_generations(),
     Strategy::of("storage.k8s.io", "v1", "CSINode").returns_deleted(),
     Strategy::of("storage.k8s.io", "v1", "StorageClass").returns_deleted(),
     Strategy::of("storage.k8s.io", "v1", "VolumeAttachment")
         .returns_deleted()
-        .status_keeps(&["labels", "annotations"])
+        .status_keeps(&CLIENT_METADATA)
         .status("{}"),
 ];
 

@@ -48,8 +48,9 @@ impl Document {
         Schemas { kinds: kinds.collect(), metadata: expand(&METADATA.to_owned()) }
     }
 
-    /// Replaces the references in a schema by their targets. References to the enclosing schemas
-    /// `within` are removed, because a recursive schema would expand endlessly.
+    /// Returns a copy of `schema` in which each reference is replaced by the referenced schema.
+    /// `within` contains the names of the enclosing schemas. A reference to one of them is removed,
+    /// because a recursive schema would expand endlessly.
     fn expand(&self, schema: &Value, within: &[&str]) -> Value {
         let mut expanded = Map::new();
         for (name, value) in schema.as_object().into_iter().flatten() {

@@ -12,4 +12,4 @@ pub(crate) use built_in::kinds as built_in;
 pub(crate) use column::Column;
 pub(crate) use facts::{ALL_VERBS, Facts};
 pub use resource::ResourceKind;
-pub(crate) use resource::Scale;
+pub(crate) use resource::{CLIENT_METADATA, Scale};

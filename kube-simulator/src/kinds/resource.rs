@@ -36,6 +36,8 @@ pub struct ResourceKind {
     pub short_names: Vec<String>,
     /// The categories of the resource, such as `all`, which `kubectl get all` uses.
     pub categories: Vec<String>,
+    /// The kind of lists. `None` means the kind with the suffix `List`.
+    pub(crate) list_kind: Option<String>,
     pub(crate) scale: Option<Scale>,
     /// The names, verbs, subresources, selectable fields and table columns of the kind on a real
     /// API server. `None` unless the kind comes from [`built_in::kinds`].
@@ -43,14 +45,13 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether objects have a `metadata.generation`, which increases when a field outside the
-    /// metadata changes. Changes of `status` count only for custom resources without the
-    /// subresource `/status`.
+    /// Whether the server increases `metadata.generation` when a field outside the metadata
+    /// changes. A change of `status` does not increase the generation, except in custom resources
+    /// without the subresource `/status`.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
-    /// The metadata fields that a write to `/status` of a built-in kind does not change. Possible
-    /// fields are `labels` and `annotations`.
+    /// The fields in [`CLIENT_METADATA`] that a write to `/status` does not change.
     pub(crate) status_keeps: &'static [&'static str],
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the deleted object instead of a `Status`.
@@ -60,6 +61,9 @@ pub struct ResourceKind {
     /// Whether a client can set the status of a new object although the kind has `/status`.
     pub(crate) accepts_initial_status: bool,
 }
+
+/// The metadata fields that clients can change, except `managedFields`.
+pub(crate) const CLIENT_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
 /// The fields that `/scale` reads and writes, as dotted paths such as `spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,13 +111,14 @@ impl ResourceKind {
             singular: kind.to_lowercase(),
             short_names: Vec::new(),
             categories: Vec::new(),
+            list_kind: None,
             scale: None,
             facts: None,
             columns: Column::name_and_age(),
             schema: None,
             counts_generations: true,
             counted_metadata: &[],
-            status_keeps: &[],
+            status_keeps: &CLIENT_METADATA,
             sources: &[],
             returns_deleted: false,
             initial_status: None,
@@ -188,6 +193,11 @@ impl ResourceKind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// Returns the kind of lists of the resource, such as `PodList`.
+    pub(crate) fn list_kind(&self) -> String {
+        self.list_kind.clone().unwrap_or_else(|| format!("{}List", self.kind))
+    }
+
     /// Returns the URL path of the resource over all namespaces, such as `/api/v1/pods`.
     #[must_use]
     pub fn collection_path(&self) -> String {
@@ -222,6 +232,16 @@ impl ResourceKind {
             "runtimeclasses",
         ];
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
+    }
+
+    /// Returns whether new objects have the generation 1. The generation of a `PriorityClass` stays
+    /// 1, and that of a `CSIDriver` begins with the first change.
+    pub(crate) fn has_first_generation(&self) -> bool {
+        match (self.group.as_str(), self.plural.as_str()) {
+            ("scheduling.k8s.io", "priorityclasses") => true,
+            ("storage.k8s.io", "csidrivers") => false,
+            _ => self.counts_generations,
+        }
     }
 
     /// Returns whether dependants remain when an object is deleted without a propagation policy.

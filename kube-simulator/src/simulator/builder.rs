@@ -79,17 +79,18 @@ impl SimulatorBuilder {
         self.resource(ResourceKind::of::<K>())
     }
 
-    /// Sets a fixed number of events that the simulator keeps per resource, at least 1. An event is
-    /// one change of one object, and has up to three versions of the object in memory. Watches can
-    /// begin at any kept event, regardless of its age. Lists of past states, and watches of `Event`
-    /// objects (which have no watch cache), cannot go back further than the last
-    /// [compaction](Self::compaction_interval) allows.
+    /// Sets the number of events that the simulator keeps per resource, at least 1. A watch can
+    /// begin at any kept event, regardless of its age. An event is one change of one object, and
+    /// has up to three versions of the object in memory.
     ///
-    /// By default, the number is not fixed, and the rule of a real server applies. A watch can
-    /// begin at any event of the last 75 seconds, but at most 102,400 events back. It can also
-    /// begin at any of the resource's last 100 events, whatever their age. Lists of past states,
-    /// and watches of `Event` objects, can go back as far as the last compaction allows, but at
-    /// most 102,400 events.
+    /// By default, the number is not fixed. As on a real server, a watch can begin at:
+    ///
+    /// - any of the resource's last 100 events;
+    /// - any event of the last 75 seconds, but at most 102,400 events back.
+    ///
+    /// Lists of past states, and watches of `Event` objects (which have no watch cache), are read
+    /// from etcd. They can go back as far as the last [compaction](Self::compaction_interval)
+    /// allows. The maximum is the set number of events, or 102,400 by default.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -97,12 +98,13 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the interval of etcd's compactions. Each compaction removes the history before the
-    /// previous compaction, so one to two intervals of history remain.
+    /// Sets the interval of etcd's compactions, which remove old history. Each compaction keeps the
+    /// history since the previous compaction, so one to two intervals of history remain.
     ///
-    /// This setting does not affect watches that the watch cache serves; their history is limited
-    /// by [`history_limit`](Self::history_limit). Default: 5 minutes, as in the real server. Zero
-    /// disables compactions; other values are limited to between one millisecond and one year.
+    /// Compactions limit lists of past states, and watches of `Event` objects (which have no watch
+    /// cache). Other watches are limited by [`history_limit`](Self::history_limit). Default: 5
+    /// minutes, as in the real server. Zero disables compactions; other values are limited to
+    /// between one millisecond and one year.
     #[doc(alias = "etcd-compaction-interval")]
     #[must_use]
     pub fn compaction_interval(mut self, interval: Duration) -> Self {

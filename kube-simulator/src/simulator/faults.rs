@@ -81,15 +81,15 @@ impl Simulator {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
     }
 
-    /// Sets whether the time between two bookmarks of a watch is ten times as long as the
-    /// [configured one](Self::set_bookmark_interval). The change takes effect for each watch after
-    /// its next bookmark.
+    /// Sets whether the time between two bookmarks of a watch is ten times the [configured
+    /// time](Self::set_bookmark_interval). An open watch applies the change only after its next
+    /// bookmark.
     pub fn delay_bookmarks(&self, delayed: bool) {
         self.server.watches.change_bookmarks(|rule| rule.delayed = delayed);
     }
 
     /// Sets the time between two bookmarks of a watch, limited to between one millisecond and one
-    /// year. The change takes effect for each watch after its next bookmark.
+    /// year. An open watch applies the change only after its next bookmark.
     pub fn set_bookmark_interval(&self, interval: Duration) {
         self.server.watches.change_bookmarks(|rule| rule.interval = interval.max(Duration::from_millis(1)));
     }
@@ -126,8 +126,9 @@ impl Simulator {
     /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After`
     ///   that grows with time from 1 to 30 seconds;
     /// - lists with a limit and no selector, lists at an exact version, and later pages of lists
-    ///   are read from etcd. Unlike the watch cache, etcd also applies the limit to lists at
-    ///   version `0`. All other lists are refused like watches;
+    ///   are read from etcd. Etcd applies the limit even at version `0`, where the watch cache
+    ///   would ignore the limit;
+    /// - all other lists are refused like watches;
     /// - gets, and all reads of Event objects (which have no watch cache), are served from etcd.
     ///   Writes continue, but a `deletecollection` is refused if its list would be refused.
     ///
@@ -149,8 +150,8 @@ impl Simulator {
     /// requests. Refusals have a `Retry-After` header. Requests in flight complete, and watches end
     /// as described at [`ShutdownAnswer`]. Any [restart](Self::restart) ends the shutdown.
     ///
-    /// Health checks are always answered. The socket stays open, so clients can open new
-    /// connections and get the same answers there; for a closed socket, use [`Fault::refuse`].
+    /// Health checks other than `/readyz` are answered as usual. The socket stays open: on a new
+    /// connection, a client receives the same answers. For a closed socket, use [`Fault::refuse`].
     /// [Lagging replicas](Self::lagging_replica) continue to answer requests as usual. But if the
     /// shutdown ends watches or [drains connections](Self::drain_connections), it also does so on
     /// the replicas.
@@ -187,9 +188,10 @@ impl Simulator {
         self.server.restart();
     }
 
-    /// Restarts the server with the objects of a backup, like `etcdutl snapshot restore
-    /// --bump-revision --mark-compacted`. The server's newest resource version before the restart,
-    /// not the backup's, increases by `by` (at least 1). All earlier versions are compacted.
+    /// Restarts the server with the objects of a backup, and increases its resource version by
+    /// `by`, at least by 1. The increase begins at the server's newest version before the restart,
+    /// not at the version of the backup. All versions before the new one are compacted. The method
+    /// is like `etcdutl snapshot restore --bump-revision --mark-compacted`.
     ///
     /// Objects have the versions of the backup, so the version of one object can decrease. The
     /// versions of lists do not decrease. Watches from earlier versions are answered with 410

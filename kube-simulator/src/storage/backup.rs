@@ -20,13 +20,13 @@ pub struct Backup {
 struct TableCopy {
     /// The resource, with the API version of the stored objects.
     kind: ResourceKind,
-    /// The objects by storage key.
+    /// The objects by storage key: `namespace/name`, or the name of a cluster-scoped object.
     objects: BTreeMap<String, Arc<Object>>,
 }
 
 impl Backup {
-    /// Locks all tables during the copy, so that the backup contains exactly the writes up to its
-    /// revision.
+    /// Copies the objects of all `tables`. The tables are locked during the copy, so that the
+    /// backup contains exactly the writes up to its revision.
     pub(crate) fn of(tables: &[Arc<Table>], revision: &Revision) -> Self {
         let locked: Vec<_> = tables.iter().map(|table| (&table.kind, table.lock())).collect();
         let copies = locked.iter().map(|(kind, state)| TableCopy::of(kind, &state.objects));
@@ -39,7 +39,8 @@ impl Backup {
         self.revision
     }
 
-    /// Returns the objects of a resource by storage key, in the API version of `kind`.
+    /// Returns the copied objects of the resource `kind`, by storage key. Objects in another API
+    /// version are converted to the version of `kind`.
     pub(crate) fn objects_of(&self, kind: &ResourceKind) -> BTreeMap<String, Arc<Object>> {
         let is_resource =
             |copy: &&TableCopy| copy.kind.group == kind.group && copy.kind.plural == kind.plural;

@@ -32,9 +32,9 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Applies all due compactions. Returns the revision before which the history has been removed.
-    /// Call this method before each write, so that `current` is still the revision at the time when
-    /// the compaction was due.
+    /// Applies all due compactions, and returns the revision before which the history has been
+    /// removed. `current` is the newest revision. Every write must call this method first, so that
+    /// `current` does not include writes from after the time when the compaction was due.
     pub(super) fn apply_due(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
@@ -48,8 +48,7 @@ impl Compaction {
         self.compacted
     }
 
-    /// Sets the revisions of earlier compactions to 0, after a restore has changed the revision
-    /// counter.
+    /// Sets `noted` and `compacted` to 0, because a restore has changed the revision counter.
     pub(super) fn reset(&mut self) {
         self.noted = 0;
         self.compacted = 0;

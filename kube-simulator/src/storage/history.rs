@@ -59,8 +59,8 @@ impl Event {
 /// The reason why a reader cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderError {
-    /// The [`SlowWatchLimit`] does not allow the lag, or the history no longer has all unread
-    /// events.
+    /// The reader has more unread events than the [`SlowWatchLimit`] allows, or the history no
+    /// longer has all of them.
     TooSlow,
     /// The history was cleared after the creation of the reader.
     Reset,
@@ -89,12 +89,15 @@ pub(crate) struct History {
     /// The sequence number of the first event after the history was last cleared. This event may
     /// not exist yet.
     began: u64,
-    /// The lowest resource version whose objects can be reconstructed. A compaction alone does not
-    /// change this version.
+    /// The lowest resource version whose past state can be reconstructed: the history still has all
+    /// later events.
     reachable: u64,
     window: Window,
     /// New readers cannot start before this resource version.
     compacted_to: u64,
+    /// The resource version at which the watch cache was last filled from etcd. The cache has no
+    /// older events.
+    filled_at: u64,
     budget: Budget,
 }
 
@@ -107,6 +110,7 @@ impl History {
             reachable: floor,
             window: Window::new(retention, floor),
             compacted_to: floor,
+            filled_at: floor,
             budget: Budget::new(),
         }
     }
@@ -130,10 +134,12 @@ impl History {
     }
 
     /// Returns the lowest resource version from which a watch can start. `known` is the resource
-    /// version that the watch cache has reached. Events after `known` are not in the cache yet, so
-    /// they have displaced no older events.
+    /// version that the watch cache has reached. A watch can start from `known` even if later
+    /// events are already in this history, unless the history lacks some of the events after
+    /// `known`.
     pub(crate) fn oldest_watch_start(&self, known: u64) -> u64 {
-        self.window.floor().min(known).max(self.reachable).max(self.compacted_to)
+        let cached = self.window.floor().max(self.filled_at).min(known);
+        cached.max(self.reachable).max(self.compacted_to)
     }
 
     /// Returns the lowest resource version at which etcd can start a watch or list objects.
@@ -146,6 +152,12 @@ impl History {
     /// on a real server survive a compaction.
     pub(crate) fn compact(&mut self, revision: u64) {
         self.compacted_to = self.compacted_to.max(revision);
+    }
+
+    /// Rejects new watches that start before `revision`, like a watch cache that was filled at this
+    /// version. Existing readers continue. Lists at an exact version remain available.
+    pub(crate) fn refill(&mut self, revision: u64) {
+        self.filled_at = self.filled_at.max(revision);
     }
 
     /// Clears the history, as a restart of the server does. Existing readers get
@@ -163,6 +175,7 @@ impl History {
         self.events.clear();
         self.window.clear(revision);
         self.compacted_to = revision;
+        self.filled_at = revision;
         self.reachable = revision;
     }
 
@@ -170,8 +183,8 @@ impl History {
         self.reachable
     }
 
-    /// Returns the size, in events, of each of the two channels that buffer a watch on a real
-    /// server; at most `most`.
+    /// Returns the capacity of each channel that buffers a watch on a real server; see
+    /// [`Window::channel_size`].
     pub(crate) fn channel_size(&self, most: usize) -> u64 {
         self.window.channel_size(most)
     }
@@ -187,11 +200,13 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns all unread events of a reader, up to the resource version `up_to`. The result also
-    /// contains events that the client does not receive: `is_selected` returns false for these.
+    /// Returns all unread events of a reader, up to the resource version `up_to`. The result
+    /// includes events that the client of the watch does not receive.
     ///
-    /// Returns [`ReaderError::TooSlow`] if the reader's [`SlowWatchLimit`] does not allow the lag.
-    /// With [`SlowWatchLimit::is_timed`], only events that the client receives count as lag.
+    /// Returns [`ReaderError::TooSlow`] if the reader has more unread events than its
+    /// [`SlowWatchLimit`] allows. `is_selected` returns whether the client receives an event. If
+    /// [`SlowWatchLimit::is_timed`] is true, the limit ignores events that the client does not
+    /// receive.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -221,12 +236,12 @@ impl History {
         }
     }
 
-    /// Returns whether at least [`SlowWatchLimit::capacity`] events wait for the client of a watch.
-    /// They would fill the watch's buffer on a real server. The waiting events are:
+    /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
+    /// room for [`SlowWatchLimit::capacity`] events, and would contain:
     ///
-    /// - `unsent` events that the watch has already read from this history;
-    /// - the unread events for which `is_waiting` returns true. Events after the resource version
-    ///   `up_to` do not count.
+    /// - the events that the watch has read from this history but not sent; their number is
+    ///   `unsent`;
+    /// - the unread events up to the resource version `up_to` for which `is_waiting` returns true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -1,8 +1,7 @@
 //! The simulator's etcd and watch cache: current objects, and their history.
 //!
-//! Lock order: first a table's lock, then one of these locks: that of a replica's lag, of the
-//! compaction, of a notifier, or of a history's budget. Two operations also take other locks while
-//! they hold a table's lock:
+//! Lock order: first the lock of a `Table`, then at most one lock inside a `Revision`, a `Notifier`
+//! or a `Budget`. Two operations also take other locks while they hold a table's lock:
 //!
 //! - A server-side apply that creates an object: the locks of the catalogue, and of the tables of
 //!   namespaces and of custom resource definitions.

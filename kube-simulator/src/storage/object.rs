@@ -19,8 +19,8 @@ pub(crate) struct Object {
     pub(crate) resource_version: u64,
     /// Whether the object has a deletion timestamp.
     pub(crate) terminating: bool,
-    /// The UIDs of the owner references.
-    pub(crate) owners: Box<[Box<str>]>,
+    /// The UIDs of the owner references, each with `true` if `blockOwnerDeletion` is set.
+    pub(crate) owners: Box<[(Box<str>, bool)]>,
     /// Sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the kind's selectable fields, in the kind's order.
@@ -166,9 +166,13 @@ fn append(json: &mut Vec<u8>, value: &Value) {
     let _ = serde_json::to_writer(json, value);
 }
 
-fn owners_of(metadata: &Map<String, Value>) -> Box<[Box<str>]> {
+fn owners_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, bool)]> {
     let references = metadata.get("ownerReferences").and_then(Value::as_array);
-    references.into_iter().flatten().filter_map(|owner| Some(owner.get("uid")?.as_str()?.into())).collect()
+    let owners = references.into_iter().flatten().filter_map(|owner| {
+        let uid: Box<str> = owner.get("uid")?.as_str()?.into();
+        Some((uid, owner["blockOwnerDeletion"] == true))
+    });
+    owners.collect()
 }
 
 fn labels_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, Box<str>)]> {

@@ -16,19 +16,20 @@ use super::table::State;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     Latest,
-    /// The state at exactly this resource version.
+    /// The state at this resource version. The read fails if the version is compacted.
     Exactly(u64),
-    /// The state at this resource version in a watch cache, which ignores compactions. If the
-    /// history does not reach back to this version, the read returns the oldest available state.
+    /// The state at this resource version, for a read from a watch cache. If the history begins
+    /// later, the read returns the oldest available state instead of an error.
     Cached(u64),
 }
 
 pub(crate) struct PageRequest<'a> {
-    /// The prefix of all storage keys in scope.
+    /// The prefix of the storage keys to read: `namespace/`, or empty for all namespaces.
     pub(crate) scope: &'a str,
     pub(crate) selects: &'a dyn Fn(&Object) -> bool,
     pub(crate) at: At,
-    /// The lower bound of the storage keys in the page. For a first page, the same as `scope`.
+    /// The page contains only storage keys from this key on. On the first page, the same as
+    /// `scope`.
     pub(crate) start: &'a str,
     /// 0 means no limit.
     pub(crate) limit: usize,
@@ -39,7 +40,8 @@ pub(crate) struct PageRequest<'a> {
 pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) resource_version: u64,
-    /// The number of keys in scope after the page, whether or not they match the selectors.
+    /// The number of objects after the page whose keys begin with [`PageRequest::scope`]. Objects
+    /// that the selectors exclude are included.
     pub(crate) remaining: usize,
 }
 
@@ -48,7 +50,7 @@ pub(crate) struct Page {
 type PastObjects<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
 pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, ReadError> {
-    let (undone, resource_version) = undo(state, request.at, revision)?;
+    let (undone, resource_version) = past_objects(state, request.at, revision)?;
     let mut page = Page { objects: Vec::new(), resource_version, remaining: 0 };
     let in_scope = |object: &&Arc<Object>| object.key.starts_with(request.scope);
     for object in in_key_order(state, &undone, request.start).take_while(in_scope) {
@@ -67,7 +69,7 @@ pub(super) fn everything(
     at: At,
     revision: &Revision,
 ) -> Result<(Vec<Arc<Object>>, u64), ReadError> {
-    let (undone, resource_version) = undo(state, at, revision)?;
+    let (undone, resource_version) = past_objects(state, at, revision)?;
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
 
@@ -78,13 +80,18 @@ pub(super) fn object(
     at: At,
     revision: &Revision,
 ) -> Result<Option<Arc<Object>>, ReadError> {
-    let (undone, _) = undo(state, at, revision)?;
+    let (undone, _) = past_objects(state, at, revision)?;
     let now = || state.objects.get(key);
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Undoes the events after the state `at`. Also returns the resource version of this state.
-fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(PastObjects<'a>, u64), ReadError> {
+/// Returns the past objects of the keys that have changed since the state `at`, and the resource
+/// version of this state. The state can be later than requested; see [`At::Cached`].
+fn past_objects<'a>(
+    state: &'a State,
+    at: At,
+    revision: &Revision,
+) -> Result<(PastObjects<'a>, u64), ReadError> {
     let version = match at {
         At::Latest => return Ok((PastObjects::new(), revision.current())),
         At::Exactly(version) if version < state.history.oldest_stored(revision.compacted()) => {

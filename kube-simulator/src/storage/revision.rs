@@ -37,7 +37,8 @@ struct Stored {
     /// The number of the last write to any resource, like etcd's revision. Resource versions
     /// therefore have gaps within one resource.
     revision: AtomicU64,
-    /// Notified after each change of the revision, and after each change of an API server's lag.
+    /// Wakes its listeners after each change of `revision`, and after each change of a replica's
+    /// lag.
     notifier: Notifier,
     compaction: Mutex<Compaction>,
 }
@@ -62,7 +63,8 @@ impl Lag {
 }
 
 impl Revision {
-    /// A zero interval disables compactions.
+    /// Creates the `Revision` of the first API server on a new storage. `revision` is the initial
+    /// value of the counter of writes. A zero interval disables compactions.
     pub(crate) fn starting_at(revision: u64, compaction_interval: Duration) -> Self {
         let compaction = Mutex::new(Compaction::every(compaction_interval));
         let stored = Stored { revision: AtomicU64::new(revision), notifier: Notifier::default(), compaction };
@@ -107,8 +109,9 @@ impl Revision {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets the lag of the watch cache, in revisions. A smaller lag takes effect at once. For a
-    /// larger lag, the cache stays at its revision until writes have increased the lag to `behind`.
+    /// Sets by how many revisions the watch cache of this replica lags behind the storage. If the
+    /// new number is smaller, the cache catches up at once. If it is larger, the cache stays at its
+    /// revision until enough writes have followed.
     pub(crate) fn set_lag(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {

@@ -24,8 +24,8 @@ pub(crate) struct SlowWatchLimit {
     pub(crate) is_timed: bool,
 }
 
-/// The time for which a real server could still wait for clients that read too slowly. All watches
-/// of a resource share one budget.
+/// The time that a real server may still spend on waits for slow watches of one resource. The
+/// watches share this time. It decreases with each wait, and grows again as time passes.
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<BudgetState>);
 
@@ -34,8 +34,8 @@ struct BudgetState {
     /// The remaining time at the moment `updated`.
     left: Duration,
     updated: Instant,
-    /// The end of the last wait that was fully deducted from `left`. The time before this moment is
-    /// not deducted again, so two waits at the same time count once.
+    /// The end of the last wait for which `left` was sufficient. If a later wait began before this
+    /// moment, only the part after this moment is deducted, so that no time is deducted twice.
     deducted_to: Instant,
 }
 

@@ -35,7 +35,8 @@ pub(crate) struct State {
     /// The objects by storage key: `namespace/name`, or the name of a cluster-scoped object.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
-    /// The keys of the dependants of each owner, by the owner's UID.
+    /// The keys of the dependants of each owner, by the UID of the owner. Dependants are the
+    /// objects that name the owner in `ownerReferences`.
     pub(crate) dependants: BTreeMap<Box<str>, BTreeSet<String>>,
 }
 
@@ -50,8 +51,8 @@ impl Table {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// Returns the object with this key. Unlike [`get`](Self::get), cannot cause a deadlock if the
-    /// caller holds the lock of another table.
+    /// Returns the object with this key, for a caller that may hold the lock of another table. With
+    /// [`get`](Self::get), such a caller could cause a deadlock; see [`lock`](Self::lock).
     pub(crate) fn get_nested(&self, key: &str) -> Option<Arc<Object>> {
         self.lock().objects.get(key).cloned()
     }
@@ -127,6 +128,14 @@ impl Table {
         state.history.compact(revision);
     }
 
+    /// Makes the history up to the current revision unavailable to new watches, as if the watch
+    /// cache was filled again. Open watches continue. Lists at an exact version remain available.
+    pub(crate) fn refill_watch_cache(&self) {
+        let mut state = self.state.write();
+        let revision = self.revision.current();
+        state.history.refill(revision);
+    }
+
     /// Clears the history, so that open watches end. Also replaces the objects, unless `objects` is
     /// `None`.
     pub(crate) fn reset(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
@@ -136,7 +145,7 @@ impl Table {
             state.history.reset(revision);
             if let Some(objects) = objects {
                 state.objects = objects;
-                state.note_all_owners();
+                state.rebuild_dependants();
             }
         }
         self.changed.notify_all();
@@ -146,9 +155,9 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version from which a watch can start, and a reader of the events
-    /// after `resource_version`. Does not check that `resource_version` is at least the lowest
-    /// version.
+    /// Creates a reader of the events after `resource_version`, for a watch. Also returns the
+    /// lowest resource version from which a watch can start. A lower `resource_version` is not
+    /// refused here, but the reader then lacks events.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -165,15 +174,15 @@ impl Table {
         (floor, Reader { cursor, joined, slow_watch_limit })
     }
 
-    /// Returns the size, in events, of each of the two channels that buffer a watch on a real
-    /// server; at most `most`.
+    /// Returns the capacity, in events, of each channel in which a real server buffers the events
+    /// of a watch. The capacity grows with that of the watch cache, up to `most`.
     pub(crate) fn channel_size(&self, most: usize) -> u64 {
         self.state.read().history.channel_size(most)
     }
 
-    /// Returns all objects in the state at the revision `known`. If the history begins later, uses
-    /// the oldest available state. Also returns the revision of the state, and a reader of later
-    /// events.
+    /// Returns all objects as they were at the revision `known`, this revision, and a reader of the
+    /// events after it. If the history begins after `known`, uses the oldest available state
+    /// instead.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -188,9 +197,9 @@ impl Table {
     /// Returns all unread events of a watch, up to the revision `known`. Also returns this revision
     /// as a number. Fails if the watch is too slow, or if the history was reset.
     ///
-    /// `is_selected` returns whether the client receives an event. The result also contains the
-    /// other events. But if [`SlowWatchLimit::is_timed`] is true, only selected events can make the
-    /// watch too slow.
+    /// The result includes events that the client does not receive. `is_selected` returns whether
+    /// the client receives an event. If [`SlowWatchLimit::is_timed`] is true, only these events can
+    /// make the watch too slow.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -202,12 +211,12 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_selected)?, up_to))
     }
 
-    /// Returns whether at least [`SlowWatchLimit::capacity`] events wait for the client of a watch.
-    /// They would fill the watch's buffer on a real server. The waiting events are:
+    /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
+    /// room for [`SlowWatchLimit::capacity`] events, and would contain:
     ///
-    /// - `unsent` events that the watch has already read from the history;
-    /// - the unread events for which `is_waiting` returns true. Events after the revision `known`
-    ///   do not count.
+    /// - the events that the watch has read from the history but not sent; their number is
+    ///   `unsent`;
+    /// - the unread events up to the revision `known` for which `is_waiting` returns true.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -220,15 +229,16 @@ impl Table {
 }
 
 impl State {
-    fn note_all_owners(&mut self) {
+    fn rebuild_dependants(&mut self) {
         self.dependants.clear();
         for object in self.objects.clone().values() {
-            self.note_owners(None, Some(object));
+            self.update_dependants(None, Some(object));
         }
     }
 
-    /// Updates `dependants` after a write that replaced `before` by `after`.
-    pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
+    /// Updates `dependants` after a write of one object. `before` is the object before the write,
+    /// or `None` if it is new. `after` is the object after the write, or `None` if it is deleted.
+    pub(super) fn update_dependants(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (object, owner) in owners(before) {
             if let Some(keys) = self.dependants.get_mut(owner) {
                 keys.remove(&object.key);
@@ -244,7 +254,7 @@ impl State {
 }
 
 fn owners(object: Option<&Object>) -> impl Iterator<Item = (&Object, &Box<str>)> {
-    object.into_iter().flat_map(|object| object.owners.iter().map(move |owner| (object, owner)))
+    object.into_iter().flat_map(|object| object.owners.iter().map(move |(owner, _)| (object, owner)))
 }
 
 /// Omits the objects, because there can be many.

@@ -30,13 +30,13 @@ impl<'a> Transaction<'a> {
     pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());
-        self.state.note_owners(previous.as_deref(), Some(&object));
+        self.state.update_dependants(previous.as_deref(), Some(&object));
         self.state.history.push(Arc::new(Event::stored(object.clone(), previous)), self.revision.compacted());
         object
     }
 
-    /// Removes an object. `value` is the last version of the object. Returns this version with the
-    /// new resource version of the deletion.
+    /// Removes an object. `value` is the last stored version of the object. Returns this version with
+    /// the new resource version of the deletion.
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         self.take_out(key, value, Event::deleted)
     }
@@ -59,7 +59,7 @@ impl<'a> Transaction<'a> {
     ) -> Arc<Object> {
         let last = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.remove(key);
-        self.state.note_owners(previous.as_deref(), None);
+        self.state.update_dependants(previous.as_deref(), None);
         self.state.history.push(Arc::new(event(last.clone(), previous)), self.revision.compacted());
         last
     }

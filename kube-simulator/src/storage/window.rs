@@ -22,8 +22,8 @@ const MIN_CAPACITY: usize = 100;
 /// The maximum size of the ring buffer: 102,400 events, as on a real server.
 const MAX_CAPACITY: usize = 102_400;
 
-/// The minimum size of a channel that buffers a watch ([`channel_size`](Window::channel_size)), in
-/// events.
+/// The minimum capacity of a channel that buffers a watch ([`channel_size`](Window::channel_size)),
+/// in events.
 const MIN_CHANNEL: usize = 10;
 
 /// The rule that determines how many events the watch cache holds.
@@ -114,9 +114,10 @@ impl Window {
         }
     }
 
-    /// Returns the size, in events, of each of the two channels that buffer a watch on a real
-    /// server. The size is 1/75 of the capacity, but at least 10 and at most `most`. A channel thus
-    /// holds the events of about one second, because a full ring buffer holds about 75 seconds.
+    /// Returns the capacity, in events, of each channel in which a real server buffers the events
+    /// of a watch. The capacity is 1/75 of the ring buffer, but at least 10 and at most `most`. A
+    /// channel thus holds the events of about one second, because a full ring buffer holds about 75
+    /// seconds.
     pub(super) fn channel_size(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

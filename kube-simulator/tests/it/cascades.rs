@@ -66,6 +66,30 @@ async fn foreground_owner_is_deleted_after_all_dependents() {
 }
 
 #[tokio::test]
+async fn long_chain_of_owners_is_deleted() {
+    let simulator = simulator().await;
+    for policy in ["Background", "Foreground"] {
+        for number in 0..3_000 {
+            let mut map = config_map("a", &format!("map-{number}"));
+            map["metadata"]["uid"] = format!("uid-{number}").into();
+            if number > 0 {
+                let owner = number - 1;
+                map["metadata"]["ownerReferences"] = json!([{
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "name": format!("map-{owner}"),
+                    "uid": format!("uid-{owner}"),
+                    "blockOwnerDeletion": true,
+                }]);
+            }
+            simulator.create(&map).unwrap();
+        }
+        delete(&simulator, "map-0", policy).await;
+        assert_eq!(left(&simulator).await, [] as [&str; 0], "{policy}");
+    }
+}
+
+#[tokio::test]
 async fn without_controllers_a_delete_does_not_cascade() {
     let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
     let parent = owned(&simulator, "parent", &[], true).await;

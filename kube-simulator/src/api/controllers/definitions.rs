@@ -1,19 +1,20 @@
-//! Serves the resources of custom resource definitions. While a definition is being deleted, its
-//! resource is served until no object is left. A [`Table`] stores the objects of one resource.
+//! Serves the resources of custom resource definitions, until the definitions are removed. A
+//! [`Table`] stores the objects of one resource.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::Run;
 use crate::api::Api;
 use crate::api::catalogue::Served;
 use crate::api::custom::{self, Definition};
-use crate::api::writes::{self, Outcome, Propagation};
+use crate::api::writes::{self, Body, Outcome, Propagation};
 use crate::storage::{Backup, Object, Table};
 
 /// After a write to a definition, serves its resource, deletes the objects of its resource, or
 /// stops serving its resource.
-pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
+pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
         // Invalid definitions are ignored. A real server would reject them, but a test can store
@@ -21,27 +22,48 @@ pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
         return;
     };
     match outcome {
-        Outcome::Removed(_) => stop_serving(api, &definition),
-        Outcome::Stored(_) if object.terminating => {
-            if let Some(table) = find_table(api, &definition) {
-                // The writes use the stored version, because possibly no version is served.
-                let resource = Served::new(table.kind.clone(), table, api.stop.child_token());
-                for instance in resource.table.snapshot().0 {
-                    super::delete(api, &resource, &instance, Propagation::Background);
-                }
-            }
-            finish(api, definitions, object, &definition);
-        }
-        Outcome::Created(_) | Outcome::Stored(_) => {
-            serve(api, &definition);
-            let now = api.now();
-            super::edit(api, definitions, &object.key, |body| custom::accept(body, &definition, &now));
+        Outcome::Removed(_) => stop_serving(run.api, &definition),
+        Outcome::Stored { .. } if object.terminating => delete_objects(run, definitions, object, &definition),
+        Outcome::Created(_) | Outcome::Stored { .. } => {
+            serve(run.api, &definition);
+            let now = run.api.now();
+            run.edit(definitions, &object.key, |body| custom::accept(body, &definition, &now));
         }
     }
 }
 
-/// Serves the resources of the definitions in a backup, and of no other definitions. Must be called
-/// before the stored definitions are replaced by those of the backup.
+/// Deletes the objects of a definition that is being deleted. Does nothing if this was done before,
+/// and the definition only waits for other finalizers.
+fn delete_objects(run: &mut Run<'_>, definitions: &Served, object: &Object, definition: &Definition) {
+    if !has_cleanup_finalizer(&object.decode()) {
+        return;
+    }
+    let api = run.api;
+    let now = api.now();
+    run.edit(definitions, &object.key, |body| {
+        let before = body.clone();
+        let message = "CustomResource deletion is in progress";
+        custom::set_terminating(body, "True", "InstanceDeletionInProgress", message, &now);
+        has_cleanup_finalizer(body) && *body != before
+    });
+    if let Some(table) = find_table(api, definition) {
+        // The writes use the stored version, because possibly no version is served.
+        let resource = Served::new(table.kind.clone(), table, api.stop.child_token());
+        for instance in resource.table.snapshot().0 {
+            run.delete(&resource, &instance, Propagation::Background);
+        }
+    }
+    finish(run, definitions, object, definition);
+}
+
+fn has_cleanup_finalizer(body: &Body) -> bool {
+    writes::finalizers(body).contains(&writes::CUSTOM_RESOURCES)
+}
+
+/// Makes the API serve exactly the resources whose definitions are in `backup`.
+///
+/// Call this function before the stored definitions are replaced by those of the backup: it stops
+/// serving the stored definitions that the backup lacks.
 pub(crate) fn restore(api: &Api, backup: &Backup) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;
@@ -57,12 +79,13 @@ pub(crate) fn restore(api: &Api, backup: &Backup) {
     }
 }
 
-/// Continues the deletion of a definition after an object of its resource was removed.
-pub(super) fn after_removal(api: &Api, served: &Served) {
+/// After an object of the resource `served` was removed: completes the deletion of the resource's
+/// definition, if no object is left. Does nothing if the definition is not being deleted.
+pub(super) fn after_removal(run: &mut Run<'_>, served: &Served) {
     if served.kind.is_built_in() {
         return;
     }
-    let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
+    let Some(definitions) = run.api.catalogue.at(custom::DEFINITIONS) else {
         return;
     };
     let Some(object) = definitions.table.get(&served.kind.qualified_plural()).filter(|it| it.terminating)
@@ -70,28 +93,39 @@ pub(super) fn after_removal(api: &Api, served: &Served) {
         return;
     };
     if let Ok(definition) = Definition::read(&Value::Object(object.decode())) {
-        finish(api, &definitions, &object, &definition);
+        finish(run, &definitions, &object, &definition);
     }
 }
 
-/// Ends the deletion of a definition if no object of its resource is left.
-fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
-    let left = find_table(api, definition).map_or(0, |table| table.len());
-    if left == 0 {
-        stop_serving(api, definition);
-        super::release(api, definitions, &object.key, writes::CUSTOM_RESOURCES);
+/// Removes the cleanup finalizer of a definition if no object of its resource is left. The resource
+/// is served until the definition is removed.
+fn finish(run: &mut Run<'_>, definitions: &Served, object: &Object, definition: &Definition) {
+    let left = find_table(run.api, definition).map_or(0, |table| table.len());
+    if left > 0 {
+        return;
     }
+    let now = run.api.now();
+    run.edit(definitions, &object.key, |body| {
+        let message = "removed all instances";
+        custom::set_terminating(body, "False", "InstanceDeletionCompleted", message, &now);
+        super::remove_finalizer(body, writes::CUSTOM_RESOURCES)
+    });
 }
 
-/// Serves the versions that have `served: true`. Watches of unchanged versions continue; watches of
-/// changed versions end, so that clients reconnect.
+/// Serves the versions that have `served: true`. If the spec has changed, all watches of the
+/// resource end, and clients must list again: a real server replaces the resource's watch caches.
 fn serve(api: &Api, definition: &Definition) {
     let table = find_table(api, definition).unwrap_or_else(|| api.new_table(definition.stored.clone()));
-    let table = api.catalogue.define(definition.stored.qualified_plural(), table);
+    let name = definition.stored.qualified_plural();
+    let table = api.catalogue.define(name.clone(), table);
+    let is_changed = api.catalogue.record_spec(name, &definition.spec);
+    if is_changed {
+        table.refill_watch_cache();
+    }
     for kind in &definition.served {
         let path = kind.collection_path();
         match api.catalogue.at(&path) {
-            Some(before) if *before.kind == *kind => {}
+            Some(before) if *before.kind == *kind && !is_changed => {}
             before => {
                 let served = Served::new(kind.clone(), table.clone(), api.stop.child_token());
                 api.catalogue.replace(served);

@@ -1,117 +1,87 @@
 //! The garbage collector: deletes or orphans the dependants of a deleted object.
 //!
-//! Unlike the real garbage collector, this one reacts to deletions only. An object whose owner has
-//! never existed is kept, so that a test can create pods without their replica sets.
+//! Unlike the real garbage collector, this one does not look for the owners of a new object. An
+//! object whose owner has never existed is kept, so that a test can create pods without their
+//! replica sets.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::Run;
 use crate::api::Api;
 use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// The UIDs of the owners whose dependants are being deleted, each with `true` if another pass over
-/// its dependants is requested.
-///
-/// When a dependant is removed, its owner needs another pass. If a pass for this owner is in
-/// progress, the other pass follows it, because a nested pass could overflow the stack.
-#[derive(Debug, Default)]
-pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
-
-impl Collecting {
-    /// Begins a pass over the dependants of `owner` and returns `true`. If such a pass is in
-    /// progress, requests another pass and returns `false`.
-    fn begin(&self, owner: &str) -> bool {
-        match self.0.lock().entry(owner.into()) {
-            Entry::Vacant(entry) => {
-                entry.insert(false);
-                true
-            }
-            Entry::Occupied(mut entry) => {
-                entry.insert(true);
-                false
-            }
+/// Deletes the dependants of a removed object unless another owner keeps them. Then continues the
+/// deletion of owners that waited for the removal.
+pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
+    for (served, dependant) in staying_dependants(run.api, object) {
+        if is_held(run.api, &dependant, &object.uid) {
+            remove_owner(run, &served, &dependant, &object.uid);
+        } else {
+            run.delete(&served, &dependant, policy(&dependant));
         }
     }
-
-    /// Ends a pass over the dependants of `owner`. Returns `false` if another pass was requested.
-    /// The caller then makes the other pass, and calls this method again.
-    fn end(&self, owner: &str) -> bool {
-        let mut owners = self.0.lock();
-        let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
-        if is_done {
-            owners.remove(owner);
-        }
-        is_done
+    for (served, owner) in owners(run.api, object) {
+        while_terminating(run, &served, &owner);
     }
 }
 
-/// Deletes the dependants of a removed object unless another owner keeps them. Then continues the
-/// deletion of owners that waited for the removal.
-pub(super) fn after_removal(api: &Api, object: &Object) {
-    for (served, dependant) in staying_dependants(api, object) {
-        if is_held(api, &dependant, &object.uid) {
-            remove_owner(api, &served, &dependant, &object.uid);
-        } else {
-            super::delete(api, &served, &dependant, policy(&dependant));
-        }
+/// Continues the deletion of owners that an update of a dependant has unblocked.
+pub(super) fn after_update(run: &mut Run<'_>, before: &Object, after: &Object) {
+    let is_unblocked = |owner: &str| blocks(before, owner) && !blocks(after, owner);
+    if !before.owners.iter().any(|(owner, _)| is_unblocked(owner)) {
+        return;
     }
-    for (served, owner) in owners(api, object) {
-        while_terminating(api, &served, &owner);
+    for (served, owner) in owners(run.api, before) {
+        while_terminating(run, &served, &owner);
     }
 }
 
 /// Deletes or orphans the dependants of an object that is being deleted, as its finalizers require.
-pub(super) fn while_terminating(api: &Api, served: &Served, object: &Object) {
+pub(super) fn while_terminating(run: &mut Run<'_>, served: &Served, object: &Object) {
     if !object.terminating {
         return;
     }
     let body = object.decode();
     for finalizer in writes::finalizers(&body) {
         match finalizer {
-            writes::FOREGROUND if api.collecting.begin(&object.uid) => loop {
-                delete_dependants_first(api, served, object);
-                if api.collecting.end(&object.uid) {
-                    break;
-                }
-            },
-            writes::ORPHAN => orphan_dependants(api, served, object),
+            writes::FOREGROUND => delete_dependants_first(run, served, object),
+            writes::ORPHAN => orphan_dependants(run, served, object),
             _ => {}
         }
     }
 }
 
-fn delete_dependants_first(api: &Api, served: &Served, owner: &Object) {
+fn delete_dependants_first(run: &mut Run<'_>, served: &Served, owner: &Object) {
+    let api = run.api;
     for (resource, dependant) in staying_dependants(api, owner) {
         if is_held(api, &dependant, &owner.uid) {
-            remove_owner(api, &resource, &dependant, &owner.uid);
+            remove_owner(run, &resource, &dependant, &owner.uid);
             continue;
         }
         let its_own = dependants(api, &dependant);
         if its_own.iter().any(|(_, object)| waits_for_dependants(object)) {
             // Without `unblock`, the objects of an ownership cycle would wait for each other
             // forever.
-            unblock(api, &resource, &dependant);
+            unblock(run, &resource, &dependant);
         }
         let policy = if its_own.is_empty() { policy(&dependant) } else { Propagation::Foreground };
-        super::delete(api, &resource, &dependant, policy);
+        run.delete(&resource, &dependant, policy);
     }
     let is_blocked = dependants(api, owner).iter().any(|(_, dependant)| blocks(dependant, &owner.uid));
     if !is_blocked {
-        super::release(api, served, &owner.key, writes::FOREGROUND);
+        run.release(served, &owner.key, writes::FOREGROUND);
     }
 }
 
-fn orphan_dependants(api: &Api, served: &Served, owner: &Object) {
-    for (resource, dependant) in dependants(api, owner) {
-        remove_owner(api, &resource, &dependant, &owner.uid);
+fn orphan_dependants(run: &mut Run<'_>, served: &Served, owner: &Object) {
+    for (resource, dependant) in dependants(run.api, owner) {
+        remove_owner(run, &resource, &dependant, &owner.uid);
     }
-    super::release(api, served, &owner.key, writes::ORPHAN);
+    run.release(served, &owner.key, writes::ORPHAN);
 }
 
 /// Returns the propagation policy that a dependant's finalizers require.
@@ -128,8 +98,8 @@ fn policy(dependant: &Object) -> Propagation {
 }
 
 /// Removes the owner reference with the UID `owner`.
-fn remove_owner(api: &Api, served: &Served, dependant: &Object, owner: &str) {
-    edit_references(api, served, dependant, |references| {
+fn remove_owner(run: &mut Run<'_>, served: &Served, dependant: &Object, owner: &str) {
+    edit_references(run, served, dependant, |references| {
         let before = references.len();
         references.retain(|reference| reference["uid"] != owner);
         references.len() != before
@@ -137,8 +107,8 @@ fn remove_owner(api: &Api, served: &Served, dependant: &Object, owner: &str) {
 }
 
 /// Clears `blockOwnerDeletion` in all owner references of an object.
-fn unblock(api: &Api, served: &Served, dependant: &Object) {
-    edit_references(api, served, dependant, |references| {
+fn unblock(run: &mut Run<'_>, served: &Served, dependant: &Object) {
+    edit_references(run, served, dependant, |references| {
         let mut changed = false;
         for reference in references.iter_mut().filter(|reference| reference["blockOwnerDeletion"] == true) {
             reference["blockOwnerDeletion"] = false.into();
@@ -149,8 +119,13 @@ fn unblock(api: &Api, served: &Served, dependant: &Object) {
 }
 
 /// Stores the changed owner references if `change` returns true.
-fn edit_references(api: &Api, served: &Served, object: &Object, change: impl Fn(&mut Vec<Value>) -> bool) {
-    super::edit(api, served, &object.key, |body| {
+fn edit_references(
+    run: &mut Run<'_>,
+    served: &Served,
+    object: &Object,
+    change: impl Fn(&mut Vec<Value>) -> bool,
+) {
+    run.edit(served, &object.key, |body| {
         let metadata = writes::metadata_mut(body);
         let Some(Value::Array(references)) = metadata.get_mut("ownerReferences") else {
             return false;
@@ -164,8 +139,7 @@ fn edit_references(api: &Api, served: &Served, object: &Object, change: impl Fn(
 }
 
 fn blocks(dependant: &Object, owner: &str) -> bool {
-    let body = dependant.decode();
-    references(&body).any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
+    dependant.owners.iter().any(|(uid, blocks)| *blocks && **uid == *owner)
 }
 
 fn dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
@@ -177,11 +151,30 @@ fn dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     found
 }
 
-/// Returns the dependants that are not being deleted yet.
+/// Returns the dependants that are not being deleted yet, and whose owners can all be looked up.
 fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = dependants(api, object);
-    found.retain(|(_, dependant)| !dependant.terminating);
+    found.retain(|(_, dependant)| !dependant.terminating && !has_invalid_owner(api, dependant, object));
     found
+}
+
+/// Returns whether the kind of an owner is not served, or a cluster-scoped dependant has a
+/// namespaced owner. The real garbage collector neither deletes nor changes such a dependant.
+///
+/// `owner` is the owner that is being deleted. Its kind can be removed before the dependant.
+fn has_invalid_owner(api: &Api, dependant: &Object, owner: &Object) -> bool {
+    let is_cluster_scoped = dependant.namespace().is_none();
+    if is_cluster_scoped && owner.namespace().is_some() {
+        return true;
+    }
+    let deleted: &str = &owner.uid;
+    let body = dependant.decode();
+    let mut others = references(&body).filter(|reference| reference["uid"] != deleted);
+    others.any(|reference| {
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        let served = api.catalogue.of_type(text("apiVersion"), text("kind"));
+        served.is_none_or(|served| served.kind.namespaced && is_cluster_scoped)
+    })
 }
 
 /// Returns whether an owner keeps an object. Owners in foreground deletion do not count, nor does

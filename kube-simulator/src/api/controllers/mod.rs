@@ -9,31 +9,91 @@ mod garbage;
 mod namespaces;
 
 pub(crate) use definitions::restore as restore_definitions;
-pub(crate) use garbage::Collecting;
+
+use std::collections::VecDeque;
 
 use crate::api::Api;
 use crate::api::catalogue::Served;
 use crate::api::writes::{Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
 use crate::storage::Object;
 
+/// The consequences of one write.
+struct Run<'a> {
+    api: &'a Api,
+    /// The controllers' own writes whose consequences have not taken effect yet.
+    written: VecDeque<(Served, Outcome)>,
+}
+
+/// Applies the consequences of a write. These consequences are writes, whose own consequences are
+/// applied too.
 pub(crate) fn after_write(api: &Api, served: &Served, outcome: &Outcome) {
-    if served.kind.is_definition() {
-        definitions::follow(api, served, outcome);
+    let mut run = Run { api, written: VecDeque::new() };
+    run.follow(served, outcome);
+    // A recursion instead of this loop would overflow the stack for a long chain of owners.
+    while let Some((served, outcome)) = run.written.pop_front() {
+        run.follow(&served, &outcome);
     }
-    let controllers = api.behavior.controllers;
-    match outcome {
-        Outcome::Removed(object) => {
-            definitions::after_removal(api, served);
-            if controllers {
-                garbage::after_removal(api, object);
-                namespaces::after_removal(api, object);
+}
+
+impl Run<'_> {
+    fn follow(&mut self, served: &Served, outcome: &Outcome) {
+        if served.kind.is_definition() {
+            definitions::follow(self, served, outcome);
+        }
+        let controllers = self.api.behavior.controllers;
+        match outcome {
+            Outcome::Removed(object) => {
+                definitions::after_removal(self, served);
+                if controllers {
+                    garbage::after_removal(self, object);
+                    namespaces::after_removal(self, object);
+                }
+            }
+            Outcome::Stored { object, before } if controllers => {
+                garbage::after_update(self, before, object);
+                if object.terminating {
+                    garbage::while_terminating(self, served, object);
+                    namespaces::while_terminating(self, served, object);
+                }
+            }
+            Outcome::Created(_) | Outcome::Stored { .. } => {}
+        }
+    }
+
+    /// Deletes an object unless it is already being deleted. Ignores the only possible error: that
+    /// the object no longer exists.
+    fn delete(&mut self, served: &Served, object: &Object, policy: Propagation) {
+        if object.terminating {
+            return;
+        }
+        let options = DeleteOptions::propagating(policy);
+        if let Ok(outcome) = writer(self.api, served, object).delete_alone(object.name(), &options) {
+            self.written.push_back((served.clone(), outcome));
+        }
+    }
+
+    /// Stores the changed object if `change` returns true. Does nothing if the object does not
+    /// exist.
+    fn edit(&mut self, served: &Served, key: &str, change: impl Fn(&mut Body) -> bool) {
+        while let Some(object) = served.table.get(key) {
+            let mut body = object.decode();
+            if !change(&mut body) {
+                return;
+            }
+            body.insert("apiVersion".to_owned(), served.kind.api_version().into());
+            match writer(self.api, served, &object).update_verbatim_alone(body) {
+                Ok(outcome) => return self.written.push_back((served.clone(), outcome)),
+                // A concurrent write has changed the object, so this loop retries.
+                Err(refusal) if refusal.is_conflict() => {}
+                Err(_) => return,
             }
         }
-        Outcome::Stored(object) if object.terminating && controllers => {
-            garbage::while_terminating(api, served, object);
-            namespaces::while_terminating(api, served, object);
-        }
-        Outcome::Created(_) | Outcome::Stored(_) => {}
+    }
+
+    /// Removes a finalizer of an object that is being deleted. The object is removed with its last
+    /// finalizer.
+    fn release(&mut self, served: &Served, key: &str, finalizer: &str) {
+        self.edit(served, key, |body| remove_finalizer(body, finalizer));
     }
 }
 
@@ -41,40 +101,11 @@ fn writer<'a>(api: &'a Api, served: &'a Served, object: &'a Object) -> Writer<'a
     Writer { api, served, namespace: object.namespace(), options: WriteOptions::default() }
 }
 
-/// Deletes an object unless it is already being deleted. Ignores the only possible error: that the
-/// object no longer exists.
-fn delete(api: &Api, served: &Served, object: &Object, policy: Propagation) {
-    if !object.terminating {
-        let options = DeleteOptions::propagating(policy);
-        let _ = writer(api, served, object).delete(object.name(), &options);
-    }
-}
-
-/// Stores the changed object if `change` returns true. Does nothing if the object does not exist.
-fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> bool) {
-    while let Some(object) = served.table.get(key) {
-        let mut body = object.decode();
-        if !change(&mut body) {
-            return;
-        }
-        body.insert("apiVersion".to_owned(), served.kind.api_version().into());
-        match writer(api, served, &object).update_verbatim(body) {
-            // A concurrent write has changed the object, so this loop retries.
-            Err(refusal) if refusal.is_conflict() => {}
-            _ => return,
-        }
-    }
-}
-
-/// Removes a finalizer of an object that is being deleted. The object is removed with its last
-/// finalizer.
-fn release(api: &Api, served: &Served, key: &str, finalizer: &str) {
-    edit(api, served, key, |body| {
-        let held = crate::api::writes::finalizers(body);
-        let left: Vec<String> =
-            held.iter().filter(|held| **held != finalizer).map(ToString::to_string).collect();
-        let changed = left.len() != held.len();
-        crate::api::writes::set_finalizers(body, left);
-        changed
-    });
+/// Removes a finalizer, and returns whether the object had it.
+fn remove_finalizer(body: &mut Body, finalizer: &str) -> bool {
+    let held = crate::api::writes::finalizers(body);
+    let left: Vec<String> = held.iter().filter(|it| **it != finalizer).map(ToString::to_string).collect();
+    let changed = left.len() != held.len();
+    crate::api::writes::set_finalizers(body, left);
+    changed
 }

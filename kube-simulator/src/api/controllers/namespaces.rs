@@ -1,35 +1,36 @@
 //! The namespace controller: deletes the content of a namespace that is being deleted, and then
 //! removes the finalizer `kubernetes` from the spec of the namespace.
 
-use crate::api::Api;
+use super::Run;
 use crate::api::catalogue::Served;
 use crate::api::writes::{self, Outcome, Propagation};
 use crate::storage::Object;
 
-pub(super) fn while_terminating(api: &Api, served: &Served, object: &Object) {
+pub(super) fn while_terminating(run: &mut Run<'_>, served: &Served, object: &Object) {
     if !served.kind.is_namespace() {
         return;
     }
-    for resource in api.catalogue.resources() {
+    for resource in run.api.catalogue.resources() {
         for content in resource.table.in_namespace(object.name()) {
-            super::delete(api, &resource, &content, Propagation::Background);
+            run.delete(&resource, &content, Propagation::Background);
         }
     }
-    finish(api, served, object.name());
+    finish(run, served, object.name());
 }
 
 /// Continues the deletion of a removed object's namespace, if the namespace is now empty.
-pub(super) fn after_removal(api: &Api, object: &Object) {
-    let (Some(name), Some(namespaces)) = (object.namespace(), api.catalogue.at("/api/v1/namespaces")) else {
+pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
+    let namespaces = run.api.catalogue.at("/api/v1/namespaces");
+    let (Some(name), Some(namespaces)) = (object.namespace(), namespaces) else {
         return;
     };
     if namespaces.table.get(name).is_some_and(|namespace| namespace.terminating) {
-        finish(api, &namespaces, name);
+        finish(run, &namespaces, name);
     }
 }
 
-fn finish(api: &Api, namespaces: &Served, name: &str) {
-    let resources = api.catalogue.resources();
+fn finish(run: &mut Run<'_>, namespaces: &Served, name: &str) {
+    let resources = run.api.catalogue.resources();
     if resources.iter().any(|resource| resource.table.is_in_use(name)) {
         return;
     }
@@ -38,7 +39,7 @@ fn finish(api: &Api, namespaces: &Served, name: &str) {
         let mut body = current.decode();
         let released = writes::remove_namespace_finalizer(&mut body);
         if writes::finalizers(&body).is_empty() && writes::spec_finalizers(&body).is_empty() {
-            return Some(transaction.remove(name, body));
+            return Some(transaction.remove(name, current.decode()));
         }
         if released {
             transaction.put(name, body);
@@ -46,6 +47,6 @@ fn finish(api: &Api, namespaces: &Served, name: &str) {
         None
     });
     if let Some(removed) = removed {
-        super::after_write(api, namespaces, &Outcome::Removed(removed));
+        run.written.push_back((namespaces.clone(), Outcome::Removed(removed)));
     }
 }

@@ -1,11 +1,11 @@
-//! The status of an accepted custom resource definition.
+//! The status of a custom resource definition that is accepted or is being deleted.
 
 use serde_json::{Value, json};
 
 use super::definition::Definition;
 use crate::api::writes::{Body, object_mut};
 
-/// Sets the status, and returns whether it has changed.
+/// Sets the status of an accepted definition, and returns whether it has changed.
 pub(crate) fn accept(body: &mut Body, definition: &Definition, now: &str) -> bool {
     let before = body.get("status").cloned();
     let names = body.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();
@@ -24,6 +24,30 @@ pub(crate) fn accept(body: &mut Body, definition: &Definition, now: &str) -> boo
         set(conditions, "Established", "InitialNamesAccepted", "the initial names have been accepted", now);
     }
     before.as_ref() != body.get("status")
+}
+
+/// Sets the condition `Terminating` of a definition that is being deleted. A condition with the
+/// same `status` keeps its transition time.
+pub(crate) fn set_terminating(body: &mut Body, status: &str, reason: &str, message: &str, now: &str) {
+    let conditions = object_mut(body, "status").entry("conditions").or_insert_with(|| json!([]));
+    let Value::Array(conditions) = conditions else {
+        return;
+    };
+    let is_terminating = |condition: &Value| condition["type"] == "Terminating";
+    let known = conditions.iter().position(is_terminating);
+    let before = known.map(|at| &conditions[at]).filter(|before| before["status"] == status);
+    let since = before.map_or_else(|| now.into(), |before| before["lastTransitionTime"].clone());
+    let condition = json!({
+        "type": "Terminating",
+        "status": status,
+        "lastTransitionTime": since,
+        "reason": reason,
+        "message": message,
+    });
+    match known {
+        Some(at) => conditions[at] = condition,
+        None => conditions.push(condition),
+    }
 }
 
 fn set(conditions: &mut Vec<Value>, kind: &str, reason: &str, message: &str, now: &str) {

@@ -16,6 +16,8 @@ pub(crate) struct Definition {
     /// The resource in the version in which objects are stored. This version can have
     /// `served: false`.
     pub(crate) stored: ResourceKind,
+    /// The whole `spec`.
+    pub(crate) spec: Value,
 }
 
 #[derive(Deserialize)]
@@ -35,6 +37,7 @@ struct Names {
     #[serde(default)]
     singular: String,
     kind: String,
+    list_kind: Option<String>,
     #[serde(default)]
     short_names: Vec<String>,
     #[serde(default)]
@@ -126,6 +129,7 @@ impl Definition {
         Ok(Self {
             served: served.map(|version| spec.describe(version)).collect(),
             stored: spec.describe(stored),
+            spec: definition["spec"].clone(),
         })
     }
 }
@@ -146,6 +150,7 @@ impl Spec {
         kind.status_subresource = version.subresources.status.is_some();
         kind.short_names = names.short_names.clone();
         kind.categories = names.categories.clone();
+        kind.list_kind = names.list_kind.clone().filter(|name| !name.is_empty());
         if !names.singular.is_empty() {
             kind.singular.clone_from(&names.singular);
         }

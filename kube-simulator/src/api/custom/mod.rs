@@ -3,7 +3,7 @@
 mod conditions;
 mod definition;
 
-pub(crate) use conditions::accept;
+pub(crate) use conditions::{accept, set_terminating};
 pub(crate) use definition::Definition;
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -19,9 +19,9 @@ pub(super) struct ContinueToken {
     /// The resource version of the previous page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
-    /// The storage key at which the next page starts. For a list of one namespace, the namespace
-    /// and the slash after it are left out. Begins with a slash if the list is read from the watch
-    /// cache.
+    /// The storage key at which the next page starts. In a list of all namespaces, this is
+    /// `shop/apple`; in a list of the namespace `shop`, it is `apple`. If the list is read from the
+    /// watch cache, a slash precedes the key.
     start: String,
 }
 
@@ -71,14 +71,15 @@ impl ContinueToken {
         Ok(token)
     }
 
-    /// Returns the field `start` without its leading slash, if any.
+    /// Returns the key at which the next page starts, without the slash that marks lists from the
+    /// watch cache.
     pub(super) fn start(&self) -> &str {
         self.start.strip_prefix('/').unwrap_or(&self.start)
     }
 }
 
-/// Converts the storage key `key` to the form of the field `start`. For a list of one namespace,
-/// removes the namespace and the slash after it. If `cached` is true, adds a leading slash.
+/// Returns the storage key `key` in the form of [`ContinueToken::start`]: without the namespace in
+/// a list of one namespace, and with a leading slash if `cached` is true.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -161,8 +161,11 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Returns the state that a list of the newest objects reads. For a `cached` list, waits up to 3
-/// seconds until the watch cache has etcd's newest revision.
+/// Returns the newest state of the objects, for a list that must not return an older one.
+///
+/// A list that is not `cached` reads this state from etcd. A `cached` list waits up to 3 seconds
+/// until the watch cache has etcd's newest revision. If the list is then late, `source.late`
+/// determines whether it reads from etcd or fails.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {

@@ -45,7 +45,8 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// Returns the minimum resource version in the query of a get.
+    /// Returns the `resourceVersion` in the query of a get, if any. The server must not return an
+    /// object from an older state.
     pub(crate) fn version_of_get(query: &str) -> Result<Option<u64>, Refusal> {
         let mut parameters = form_urlencoded::parse(query.as_bytes());
         let given = parameters.find(|(name, _)| name == "resourceVersion").map(|(_, value)| value);

@@ -114,8 +114,10 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
     found
 }
 
-/// Returns whether the value at `path` has an owner. If `path` ends with `.`, which stands for a
-/// list element itself, the owner of any field of the element counts.
+/// Returns whether an entry owns the value at `path`, or a value nested in it.
+///
+/// If the last step of `path` is `.`, the path stands for a list element itself. Owning one field
+/// of this element is then sufficient.
 fn is_owned(entries: &[Entry], path: &Path) -> bool {
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,

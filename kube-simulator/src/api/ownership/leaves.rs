@@ -1,4 +1,7 @@
 //! The leaves of an object: the values and list elements that field managers can own.
+//!
+//! In a set, the value of an element identifies the element. In a keyed list
+//! (`x-kubernetes-list-type: map`), some fields of an element identify it, such as `name`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,9 +18,12 @@ use crate::kinds::ResourceKind;
 /// memory.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The paths and values of leaves. Elements of sets and of keyed lists have the value `None`: the
-/// path of a set's element contains the element, and the fields of a keyed list's element are
-/// separate leaves.
+/// The leaves of an object: the path of each leaf, and the value at this path.
+///
+/// The value is `None` for list elements:
+/// - An element of a set: its path already contains the value, as in `v:"x"`.
+/// - An element of a keyed list, with a path that ends with `.`: its fields are leaves of their
+///   own.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The metadata fields that no field manager owns.
@@ -34,7 +40,7 @@ const UNOWNED: [&str; 10] = [
     "selfLink",
 ];
 
-/// How a value is merged and owned.
+/// How a value is merged and owned: as a whole (`Scalar`), field by field, or element by element.
 pub(super) enum Form {
     Scalar,
     Map,
@@ -127,7 +133,10 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
     }
 }
 
-/// Returns the path step `k:{…}` of a list element.
+/// Returns the path step that identifies an element of a keyed list, such as `k:{"name":"main"}`.
+///
+/// `keys` are the names of the fields in the braces. A field that the element lacks is left out;
+/// but `protocol` is then `TCP`.
 pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     let mut named = Map::new();
     for key in keys {

@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use super::of_field;
 
-/// Applies defaults to absent fields, and to null fields that are not nullable. Removes null fields
-/// that are neither nullable nor have a default.
+/// Applies the defaults of `schema` to `value`, and to all values within it:
+/// - An absent field with a default gets the default.
+/// - A null field stays null if it is nullable.
+/// - Any other null field gets its default; without a default, the field is removed.
 pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -27,11 +29,21 @@ pub(crate) fn fill(schema: &Value, value: &mut Value) {
             }
             for (name, inner) in fields.iter_mut() {
                 if let Some(schema) = of_field(schema, name) {
-                    fill(schema, inner);
+                    fill_element(schema, inner);
                 }
             }
         }
-        Value::Array(elements) => elements.iter_mut().for_each(|element| fill(&schema["items"], element)),
+        Value::Array(elements) => {
+            elements.iter_mut().for_each(|element| fill_element(&schema["items"], element));
+        }
         _ => {}
     }
+}
+
+/// Like [`fill`], but also replaces `value` by its default, if `value` is null and not nullable.
+fn fill_element(schema: &Value, value: &mut Value) {
+    if value.is_null() && schema["nullable"] != true && !schema["default"].is_null() {
+        *value = schema["default"].clone();
+    }
+    fill(schema, value);
 }

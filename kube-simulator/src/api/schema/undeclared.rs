@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::place::Place;
 use super::{OF_EVERY_OBJECT, of_field};
 
-/// Maximum number of reported fields. A real server reports one undeclared field of each JSON
-/// object, whether nested or not.
+/// Maximum number of reported fields. A real server has another limit: it reports only one
+/// undeclared field per JSON object.
 const MAX_NAMED: usize = 100;
 
 /// Returns one error for each undeclared field. A field in a keyed list is named by the index of
@@ -34,7 +34,7 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut Vec<String
                 }
                 match of_field(schema, name) {
                     Some(schema) => walk(schema, inner, &path.field(name), errors),
-                    None if (is_object || declares_fields(schema)) && errors.len() < MAX_NAMED => {
+                    None if (is_object || forbids_undeclared(schema)) && errors.len() < MAX_NAMED => {
                         errors.push(format!(".{}: field not declared in schema", path.field(name)));
                     }
                     None => {}
@@ -50,9 +50,9 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut Vec<String
     }
 }
 
-/// Returns whether a schema allows only declared fields. A schema without declared fields allows
-/// all fields.
-fn declares_fields(schema: &Value) -> bool {
+/// Returns whether a schema forbids undeclared fields: it has `properties`, but no
+/// `additionalProperties`.
+fn forbids_undeclared(schema: &Value) -> bool {
     let declared = schema["properties"].as_object();
     declared.is_some_and(|fields| !fields.is_empty()) && schema.get("additionalProperties").is_none()
 }

@@ -25,8 +25,9 @@ struct Requirement {
 enum Field {
     Name,
     Namespace,
-    /// A selectable field whose value is extracted when an object is stored. The number is the
-    /// argument of [`Object::field`].
+    /// A selectable field whose value was copied from the JSON when the object was stored.
+    /// [`Object::field`] returns the value for this number, the field's position in the kind's
+    /// `selectable_fields`.
     Selectable(usize),
     /// The path of a selectable field that must be read from the object's JSON. The field became
     /// selectable after the resource's storage was created.

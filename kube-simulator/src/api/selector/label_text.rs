@@ -6,7 +6,8 @@
 use super::label::{Requirement, Test};
 use crate::api::naming;
 
-/// The operators in error messages of Kubernetes, which name `<` and `>` differently.
+/// The list of operators in error messages. As in Kubernetes, it has `gt` and `lt` instead of `>`
+/// and `<`.
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 /// One word or sign of a selector.

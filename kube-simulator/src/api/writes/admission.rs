@@ -4,20 +4,24 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::{Body, Writer, limits, metadata, metadata_str, namespace, object_mut};
+use super::{
+    Body, CUSTOM_RESOURCES, Writer, finalizers, limits, metadata, metadata_mut, metadata_str, namespace,
+    object_mut,
+};
 use crate::api::custom::{DEFINITIONS, Definition};
 use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 
-/// Returns an error if the custom resource definition or the namespace of a new object is being
-/// deleted, or if a required namespace does not exist.
+/// Returns an error if the objects of the custom resource definition, or the namespace of a new
+/// object, are being deleted, or if a required namespace does not exist.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let kind = &*writer.served.kind;
     if !kind.is_built_in()
         && let Some(definitions) = writer.api.catalogue.at(DEFINITIONS)
         && let Some(definition) = definitions.table.get_nested(&kind.qualified_plural())
         && definition.terminating
+        && finalizers(&definition.decode()).contains(&CUSTOM_RESOURCES)
     {
         let why = "create not allowed while custom resource definition is terminating";
         return Err(status::forbidden(kind, metadata_str(body, "name").unwrap_or_default(), why));
@@ -40,6 +44,7 @@ pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal>
         }
     }
     metadata::check_types(kind, body)?;
+    metadata::fill_nulls(metadata_mut(body));
     let mut errors = metadata::check(body);
     errors.extend(if kind.is_definition() {
         admit_definition(body)

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::create::{self, WriteSource, check_storable, prepare};
 use super::identity::{check_name, check_same_uid, check_type_and_namespace};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, admission, metadata_mut, metadata_str};
+use super::{Body, Outcome, Writer, admission, metadata, metadata_mut, metadata_str};
 use crate::api::ownership::{self, Conflict, Manager, Operation};
 use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
@@ -60,8 +60,11 @@ pub(super) fn apply(
     })
 }
 
-/// Checks a configuration, and removes the fields that a write to `part` ignores. For example, a
+/// Returns a valid configuration without the fields that a write to `part` ignores. For example, a
 /// write through `/status` ignores the spec.
+///
+/// The configuration is the body of a server-side apply request. If it is invalid, for example
+/// without a `kind` or with another name than the URL, returns an error.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,
@@ -107,10 +110,12 @@ fn check_has_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Returns an error if a custom resource has an undeclared field, or if a keyed list or set contains
-/// an element twice. Duplicate elements cannot have owners.
+/// Returns an error if a custom resource has an undeclared field, if a label or an annotation is not
+/// a string, or if a keyed list or set contains an element twice. Duplicate elements cannot have
+/// owners.
 fn check_fields(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
     let mut errors = ownership::duplicates(kind, applied);
+    errors.extend(metadata::untyped(applied));
     if let Some(schema) = &kind.schema {
         errors.extend(schema::undeclared(schema, &Value::Object(applied.clone())));
     }

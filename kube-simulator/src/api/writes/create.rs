@@ -71,7 +71,7 @@ fn create_once(writer: &Writer<'_>, mut body: Body, source: WriteSource) -> Resu
 }
 
 /// Returns an error if a new object has a resource version or is too large for etcd. Dry runs and
-/// tests skip this check.
+/// [`WriteSource::Test`] skip this check.
 pub(super) fn check_storable(body: &Body) -> Result<(), Refusal> {
     if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
         return Err(status::internal("resourceVersion should not be set on objects to be created"));
@@ -138,8 +138,8 @@ pub(super) fn prepare(
         }
         let metadata = metadata_mut(body);
         drop_empty(metadata);
-        // For kinds whose generation the server does not count, the client's value is kept.
-        if kind.counts_generations {
+        // For kinds without a first generation, the client's value is kept.
+        if kind.has_first_generation() {
             metadata.remove("generation");
         }
         for owned in
@@ -180,7 +180,7 @@ fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp
     if absent(metadata.get("creationTimestamp")) {
         metadata.insert("creationTimestamp".to_owned(), stamp.now.as_str().into());
     }
-    if kind.counts_generations && absent(metadata.get("generation")) {
+    if kind.has_first_generation() && absent(metadata.get("generation")) {
         metadata.insert("generation".to_owned(), 1.into());
     }
 }

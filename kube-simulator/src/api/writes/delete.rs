@@ -12,6 +12,7 @@ use super::namespace::{check_deletable, spec_finalizers};
 use super::{
     Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
 };
+use crate::api::custom;
 use crate::api::list::parse_bool;
 use crate::api::numbers::parse_int;
 use crate::api::status::{self, FieldError, Refusal};
@@ -25,7 +26,7 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer of an owner whose dependants are orphaned.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// The finalizer of a custom resource definition that is being deleted.
+/// The finalizer of a custom resource definition whose objects are being deleted.
 pub(crate) const CUSTOM_RESOURCES: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 const OPTIONS: &str = "DeleteOptions";
@@ -167,7 +168,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         let mut body = old.decode();
         let now = writer.api.clock.now();
         let Some(ending) = Ending::of(writer, &body, options, now) else {
-            return Ok(Outcome::Stored(old));
+            return Ok(Outcome::unchanged(old));
         };
         add_required_finalizers(kind, &mut body, options);
         let waits = ending.waits || !finalizers(&body).is_empty() || waits_for_content(writer, &body);
@@ -177,11 +178,12 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         }
         let is_changed = body != old.decode();
         match (waits, dry_run) {
-            (true, _) if !is_changed => Ok(Outcome::Stored(old)),
+            (true, _) if !is_changed => Ok(Outcome::unchanged(old)),
             (true, true) => {
-                Ok(Outcome::Stored(Object::encode(kind, key.clone(), body, old.resource_version)))
+                let object = Object::encode(kind, key.clone(), body, old.resource_version);
+                Ok(Outcome::Stored { object, before: old })
             }
-            (true, false) => Ok(Outcome::Stored(transaction.put(&key, body))),
+            (true, false) => Ok(Outcome::Stored { object: transaction.put(&key, body), before: old }),
             (false, true) if ending.marks_first => {
                 Ok(Outcome::Removed(Object::encode(kind, key.clone(), body, old.resource_version)))
             }
@@ -198,6 +200,13 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
 
 fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     let mut held: Vec<String> = finalizers(body).into_iter().map(str::to_owned).collect();
+    // As on a real server, the first delete request ignores the propagation policy.
+    if kind.is_definition() && metadata_str(body, "deletionTimestamp").is_none() {
+        if !held.iter().any(|finalizer| finalizer == CUSTOM_RESOURCES) {
+            held.push(CUSTOM_RESOURCES.to_owned());
+        }
+        return set_finalizers(body, held);
+    }
     let wanted = match options.policy() {
         Some(Propagation::Foreground) => Some(FOREGROUND),
         Some(Propagation::Orphan) => Some(ORPHAN),
@@ -210,17 +219,16 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     };
     held.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
     held.extend(wanted.map(str::to_owned));
-    if kind.is_definition() && !held.iter().any(|finalizer| finalizer == CUSTOM_RESOURCES) {
-        held.push(CUSTOM_RESOURCES.to_owned());
-    }
     if finalizers(body) != held {
         set_finalizers(body, held);
     }
 }
 
-/// Returns whether the object is a namespace that this request must not remove. The first delete
-/// request never removes a namespace. Later requests do not remove the namespace while its spec has
-/// finalizers, or if the namespace controller is simulated.
+/// Returns whether the object is a namespace that this delete request must only mark as being
+/// deleted. This is the case if one of these conditions is true:
+/// - The namespace is not marked yet.
+/// - Its spec has finalizers.
+/// - The namespace controller is simulated. It later removes the namespace itself.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;
@@ -241,8 +249,9 @@ struct Ending {
 }
 
 impl Ending {
-    /// Returns what the delete request does to the object. Returns `None` if the request has no
-    /// effect: the object has a running grace period, and the request does not shorten it.
+    /// Returns the deletion timestamp and the grace period that a delete request gives an object.
+    /// Returns `None` if the object is already in a grace period, and the request does not shorten
+    /// it.
     ///
     /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
@@ -290,9 +299,11 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period in seconds. The period is always 0 if
-/// `SimulatorBuilder::graceful_pod_deletion` is not set. Otherwise, the period is 0 for every
-/// object except a scheduled pod that has not finished.
+/// Returns the grace period of an object, in seconds. Only a scheduled pod that has not finished
+/// has one, and only if `SimulatorBuilder::graceful_pod_deletion` is set. All other objects have 0.
+///
+/// The period of such a pod is `wanted`, the period in the request; by default, the pod's
+/// `terminationGracePeriodSeconds`, or 30.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =
@@ -316,9 +327,14 @@ fn mark(kind: &ResourceKind, body: &mut Body, ending: &Ending) {
         object_mut(body, "status").insert("phase".to_owned(), "Terminating".into());
         return;
     }
+    if kind.is_definition() && is_new {
+        let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        let now = ending.at.map(in_seconds).unwrap_or_default();
+        return custom::set_terminating(body, "True", "InstanceDeletionPending", message, &now);
+    }
     metadata.insert("deletionGracePeriodSeconds".to_owned(), ending.seconds.into());
-    if is_new && kind.counts_generations {
-        let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+    let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+    if is_new && generation > 0 {
         metadata.insert("generation".to_owned(), (generation + 1).into());
     }
 }

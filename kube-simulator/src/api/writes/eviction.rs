@@ -209,7 +209,7 @@ fn note_eviction(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Re
 
 /// Adds or replaces a condition. If the status of the condition does not change, its transition
 /// time is kept.
-fn set_condition(status: &mut Body, mut condition: Value) {
+pub(super) fn set_condition(status: &mut Body, mut condition: Value) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(conditions) = conditions else {
         return;

@@ -4,7 +4,8 @@
 //! `gopkg.in/evanphx/json-patch.v4`.
 
 use http::StatusCode;
-use json_patch::{AddOperation, PatchOperation, patch_unsafe};
+use json_patch::jsonptr::{Pointer, PointerBuf};
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, patch_unsafe};
 use serde_json::Value;
 
 use super::limits::{self, MAX_DEPTH};
@@ -27,14 +28,19 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     }
     let mut copied = 0;
     for operation in patch {
-        check_depth(document, operation)?;
-        if let PatchOperation::Copy(copy) = operation {
+        let operation = located(document, operation)?;
+        check_depth(document, &operation)?;
+        if let PatchOperation::Copy(copy) = &operation {
             copied += document.pointer(copy.from.as_str()).map_or(0, limits::json_size);
             if copied > MAX_COPIED {
                 return Err(rejected());
             }
         }
-        let applied = match operation {
+        let applied = match &operation {
+            // A real server can replace the whole document, but cannot add it.
+            PatchOperation::Add(_) | PatchOperation::Copy(_) if operation.path().is_root() => {
+                return Err(rejected());
+            }
             // A real server adds a missing field, and compares a missing field with null as equal.
             PatchOperation::Replace(replace) if lacks_field(document, replace.path.as_str()) => {
                 let (path, value) = (replace.path.clone(), replace.value.clone());
@@ -45,14 +51,61 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
             {
                 Ok(())
             }
-            _ => patch_unsafe(document, std::slice::from_ref(operation)),
+            _ => patch_unsafe(document, std::slice::from_ref(&operation)),
         };
         applied.map_err(|_| rejected())?;
     }
     Ok(())
 }
 
-/// Returns whether a path is that of a missing field in an existing object.
+/// Returns the operation with [`absolute`] paths. Instead of a move, removes the value and returns
+/// the addition at its new path, because the indices of this path count in the list without the
+/// value.
+fn located(document: &mut Value, operation: &PatchOperation) -> Result<PatchOperation, Refusal> {
+    let mut operation = operation.clone();
+    match &mut operation {
+        PatchOperation::Add(add) => add.path = absolute(document, &add.path, true),
+        PatchOperation::Remove(remove) => remove.path = absolute(document, &remove.path, false),
+        PatchOperation::Replace(replace) => replace.path = absolute(document, &replace.path, false),
+        PatchOperation::Test(test) => test.path = absolute(document, &test.path, false),
+        PatchOperation::Copy(copy) => {
+            copy.from = absolute(document, &copy.from, false);
+            copy.path = absolute(document, &copy.path, true);
+        }
+        PatchOperation::Move(moved) => {
+            let path = absolute(document, &moved.from, false);
+            let value = document.pointer(path.as_str()).cloned().ok_or_else(rejected)?;
+            let removal = PatchOperation::Remove(RemoveOperation { path });
+            patch_unsafe(document, &[removal]).map_err(|_| rejected())?;
+            let path = absolute(document, &moved.path, true);
+            return Ok(PatchOperation::Add(AddOperation { path, value }));
+        }
+    }
+    Ok(operation)
+}
+
+/// Returns a path whose indices count from the start of each list. As in Go, an index can have a
+/// sign, and a negative index counts from the end. `is_new` says whether the last index is that of a
+/// new element: -1 is then the place after the last element.
+fn absolute(document: &Value, path: &Pointer, is_new: bool) -> PointerBuf {
+    let mut absolute = PointerBuf::new();
+    let mut tokens = path.tokens().peekable();
+    while let Some(token) = tokens.next() {
+        let list = document.pointer(absolute.as_str()).and_then(Value::as_array);
+        let index = token.decoded().parse::<isize>();
+        match (list, index) {
+            (Some(list), Ok(index)) => {
+                let places = list.len() + usize::from(is_new && tokens.peek().is_none());
+                let from_start = if index < 0 { index.saturating_add_unsigned(places) } else { index };
+                absolute.push_back(from_start);
+            }
+            _ => absolute.push_back(token),
+        }
+    }
+    absolute
+}
+
+/// Returns whether `path` leads to a field that is missing, while the JSON object around it exists.
 fn lacks_field(document: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| document.pointer(parent));
     parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
@@ -67,10 +120,6 @@ fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refus
         PatchOperation::Add(add) => (&add.path, Some(&add.value)),
         PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
         PatchOperation::Copy(copy) => (&copy.path, document.pointer(copy.from.as_str())),
-        // A move to a path that is not deeper adds no depth.
-        PatchOperation::Move(moved) if moved.path.count() > moved.from.count() => {
-            (&moved.path, document.pointer(moved.from.as_str()))
-        }
         PatchOperation::Move(_) | PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
     };
     if path.count() + value.map_or(0, limits::depth) > MAX_DEPTH { Err(limits::too_deep()) } else { Ok(()) }

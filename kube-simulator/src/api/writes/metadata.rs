@@ -39,7 +39,7 @@ pub(super) fn check(body: &Body) -> Vec<FieldError> {
     errors.into_vec()
 }
 
-/// Returns an error if clients cannot decode the labels or the annotations.
+/// Returns an error if the labels or the annotations are not a map of strings.
 pub(super) fn check_types(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     let Some(why) = wrong_type(body) else {
         return Ok(());
@@ -48,8 +48,8 @@ pub(super) fn check_types(kind: &ResourceKind, body: &Body) -> Result<(), Refusa
     Err(status::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}")))
 }
 
-/// Returns why the labels or the annotations are not a map of strings. Nulls count as absent or
-/// empty, as in Go.
+/// Returns the reason why the labels or the annotations are not a map of strings; `None` if they
+/// are. As in Go, null is valid instead of the map and instead of a string.
 pub(super) fn wrong_type(body: &Body) -> Option<String> {
     let metadata = body.get("metadata")?;
     ["labels", "annotations"].into_iter().find_map(|field| {
@@ -61,6 +61,30 @@ pub(super) fn wrong_type(body: &Body) -> Option<String> {
             "json: cannot unmarshal {given} into Go struct field ObjectMeta.metadata.{field} of type {wanted}"
         ))
     })
+}
+
+/// Replaces null labels and annotations by empty strings, as decoding in Go does.
+pub(super) fn fill_nulls(metadata: &mut Body) {
+    for field in ["labels", "annotations"] {
+        let entries = metadata.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
+        for (_, value) in entries.filter(|(_, value)| value.is_null()) {
+            *value = "".into();
+        }
+    }
+}
+
+/// Returns the errors of server-side apply for labels and annotations that are not strings.
+pub(super) fn untyped(applied: &Body) -> Vec<String> {
+    let Some(metadata) = applied.get("metadata") else {
+        return Vec::new();
+    };
+    let fields = ["labels", "annotations"].into_iter();
+    let wrong = fields.flat_map(|field| entries(metadata, field).map(move |entry| (field, entry)));
+    let wrong = wrong.filter(|(_, (_, value))| not_a_string(value).is_some());
+    let errors = wrong.map(|(field, (name, value))| {
+        format!(".metadata.{field}.{name}: expected string, got &value.valueUnstructured{{Value:{value}}}")
+    });
+    errors.collect()
 }
 
 fn not_a_string(value: &Value) -> Option<&'static str> {

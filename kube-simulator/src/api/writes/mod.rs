@@ -26,7 +26,7 @@ pub(crate) use create::WriteSource;
 pub(crate) use delete::{CUSTOM_RESOURCES, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use json_patch::rejected;
 pub(crate) use namespace::{remove_finalizer as remove_namespace_finalizer, spec_finalizers};
-pub(crate) use patch::Patch;
+pub(crate) use patch::{Patch, invalid_patch};
 pub(crate) use scale::Rescale;
 pub(crate) use stamp::{Stamp, in_seconds, uuid};
 pub(crate) use update::Part;
@@ -49,9 +49,10 @@ pub(crate) type Body = Map<String, Value>;
 pub(crate) enum Outcome {
     /// The new object as it is stored (or would be, in a dry run).
     Created(Arc<Object>),
-    /// The object as it is stored now (or would be, in a dry run).
-    Stored(Arc<Object>),
-    /// The last version of the removed object.
+    /// The object as it is stored now (or would be, in a dry run), and as it was stored before.
+    Stored { object: Arc<Object>, before: Arc<Object> },
+    /// The last version of the removed object. If an update removed the object: the object as the
+    /// client wrote it.
     Removed(Arc<Object>),
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
 }
 
-/// The context of a write to one resource.
+/// A resource, a namespace and options for writes. Each method makes one write with them.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) api: &'a Api,
@@ -86,17 +87,35 @@ impl Writer<'_> {
 
     /// Replaces an object with `body` as given, without the rules for writes of clients.
     pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
-        self.run_controllers(update::update_verbatim(self, body))
+        self.run_controllers(self.update_verbatim_alone(body))
     }
 
-    pub(crate) fn patch(&self, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
-        self.run_controllers(patch::patch(self, name, patch, part))
+    /// Like [`update_verbatim`](Self::update_verbatim), but does not run the controllers.
+    pub(crate) fn update_verbatim_alone(&self, body: Body) -> Result<Outcome, Refusal> {
+        update::update_verbatim(self, body)
+    }
+
+    /// Changes an object by a patch. `check` can refuse the patched object. It is not called for
+    /// server-side apply, which has its own check.
+    pub(crate) fn patch(
+        &self,
+        name: &str,
+        patch: &Patch,
+        part: Part,
+        check: impl FnOnce(&Body) -> Result<(), Refusal>,
+    ) -> Result<Outcome, Refusal> {
+        self.run_controllers(patch::patch(self, name, patch, part, check))
     }
 
     /// Deletes an object. If something blocks the removal, such as a finalizer, only marks the
     /// object with a deletion timestamp.
     pub(crate) fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
-        self.run_controllers(delete::delete(self, name, options))
+        self.run_controllers(self.delete_alone(name, options))
+    }
+
+    /// Like [`delete`](Self::delete), but does not run the controllers.
+    pub(crate) fn delete_alone(&self, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
+        delete::delete(self, name, options)
     }
 
     /// Returns the `Scale` of an object.
@@ -148,15 +167,20 @@ impl Writer<'_> {
 }
 
 impl Outcome {
+    /// Returns the outcome of a write that does not change the stored object.
+    fn unchanged(object: Arc<Object>) -> Self {
+        Self::Stored { before: object.clone(), object }
+    }
+
     pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
-            Self::Created(object) | Self::Stored(object) | Self::Removed(object) => object,
+            Self::Created(object) | Self::Stored { object, .. } | Self::Removed(object) => object,
         }
     }
 
     pub(crate) fn into_object(self) -> Arc<Object> {
         match self {
-            Self::Created(object) | Self::Stored(object) | Self::Removed(object) => object,
+            Self::Created(object) | Self::Stored { object, .. } | Self::Removed(object) => object,
         }
     }
 }

@@ -27,8 +27,10 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
 /// The namespaces that clients cannot delete.
 const PERMANENT: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-/// Returns an error if a client deletes a permanent namespace. A write without a manager does not
-/// come from a client.
+/// Returns an error if a client's request deletes a permanent namespace.
+///
+/// Writes of clients have a field manager. Writes without one, such as those of tests, can delete
+/// these namespaces.
 pub(super) fn check_deletable(writer: &Writer<'_>, name: &str) -> Result<(), Refusal> {
     let kind = &writer.served.kind;
     if kind.is_namespace() && PERMANENT.contains(&name) && writer.options.manager.is_some() {

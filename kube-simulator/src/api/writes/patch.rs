@@ -3,11 +3,10 @@
 use serde_json::Value;
 
 use super::identity::{check_name, check_same_uid, check_type_and_namespace};
-use super::json_patch::{self, rejected};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, apply, metadata, strategic};
+use super::{Body, Outcome, Writer, apply, json_patch, metadata, strategic};
 use crate::api::autoscaling;
-use crate::api::status::{self, Refusal};
+use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 
 #[derive(Debug)]
@@ -38,7 +37,20 @@ impl Patch {
     }
 }
 
-pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
+/// Returns the error for a patch whose result cannot be decoded.
+pub(crate) fn invalid_patch(patched: &Body, why: &str) -> Refusal {
+    let text = Value::Object(patched.clone()).to_string();
+    let error = FieldError::invalid("patch", &format!("{text:?}"), why);
+    status::invalid("", "", "", vec![error])
+}
+
+pub(super) fn patch(
+    writer: &Writer<'_>,
+    name: &str,
+    patch: &Patch,
+    part: Part,
+    check: impl FnOnce(&Body) -> Result<(), Refusal>,
+) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     if let Patch::Apply(configuration) = patch {
         return apply::apply(writer, name, configuration, part);
@@ -54,9 +66,10 @@ pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) 
         }
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;
-        if metadata::wrong_type(&after).is_some() {
-            return Err(rejected());
+        if let Some(why) = metadata::wrong_type(&after) {
+            return Err(invalid_patch(&after, &why));
         }
+        check(&after)?;
         check_name(&after, name)?;
         check_same_uid(kind, &old, &after)?;
         replace(transaction, writer, &old, &before, Change::new(after, part))

@@ -91,7 +91,8 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
     })
 }
 
-/// Converts conflicts about an object's replicas to conflicts about the object's `Scale`.
+/// Changes conflicts with other field managers, so that they name the field and the API version of
+/// the `Scale` instead of those of the object.
 fn of_scale(kind: &ResourceKind, mut conflicts: Vec<Conflict>) -> Vec<Conflict> {
     let version = format!(" using {}", kind.api_version());
     for conflict in &mut conflicts {

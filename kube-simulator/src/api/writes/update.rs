@@ -14,7 +14,7 @@ use super::{
 use crate::api::numbers::parse_uint;
 use crate::api::ownership;
 use crate::api::status::{self, FieldError, Refusal};
-use crate::kinds::ResourceKind;
+use crate::kinds::{CLIENT_METADATA, ResourceKind};
 use crate::storage::Object;
 use crate::storage::Transaction;
 
@@ -27,12 +27,12 @@ const SERVER_OWNED: [&str; 6] =
 pub(crate) enum Part {
     /// Everything; for kinds that have a status subresource, everything except the status.
     Main,
-    /// The status; for most built-in kinds, labels and annotations too.
+    /// The status; for most built-in kinds, also the metadata that clients can change.
     Status,
     /// Only the number of replicas, through `/scale`.
     Scale,
-    /// Everything except the status, through `/finalize` of a namespace. Clients can change the
-    /// finalizers in the namespace's spec only in this way.
+    /// Like [`Main`](Self::Main), but includes the finalizers in a namespace's spec. Only writes
+    /// through the namespace's subresource `/finalize` can change these finalizers.
     Finalizers,
     /// Everything, including the status, in a write that the server itself makes.
     Whole,
@@ -75,8 +75,10 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, WriteSource::Client)
 }
 
-/// Replaces an object with `body`, without the rules for writes of clients. A stale
-/// `resourceVersion` or another UID is still an error.
+/// Replaces an object with `body` as given, without the restrictions for clients. For example, the
+/// write can change the status and server-owned metadata.
+///
+/// Returns an error if `body` has a stale `resourceVersion`, or another UID than the stored object.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -88,9 +90,9 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
         check_preconditions(kind, &old, &body)?;
         keep_identity(&old, &mut body);
         if is_removed_now(writer, &body, Part::Whole) {
-            return Ok(Outcome::Removed(transaction.remove(&key, body)));
+            return Ok(Outcome::Removed(transaction.remove(&key, old.decode())));
         }
-        Ok(Outcome::Stored(transaction.put(&key, body)))
+        Ok(Outcome::Stored { object: transaction.put(&key, body), before: old })
     })
 }
 
@@ -129,7 +131,7 @@ fn keep_identity(old: &Object, body: &mut Body) {
 pub(super) struct Change {
     pub(super) after: Body,
     pub(super) part: Part,
-    /// Whether the `managedFields` of `after` are final. If not, [`replace`] computes them.
+    /// Whether `after` already contains the new `managedFields`. If not, [`replace`] computes them.
     pub(super) owners_settled: bool,
 }
 
@@ -162,7 +164,7 @@ pub(super) fn replace(
         Part::Status => keep_all_but_status(kind, before, after),
         Part::Whole => after,
     };
-    if matches!(part, Part::Main | Part::Finalizers) {
+    if matches!(part, Part::Main | Part::Status | Part::Finalizers) {
         check_deletion(kind, old.name(), before, &after)?;
     }
     if kind.is_definition() && part == Part::Main {
@@ -180,24 +182,24 @@ pub(super) fn replace(
     if after == *before {
         // The server does not store an unchanged object: there is no event and no new resource
         // version.
-        return Ok(Outcome::Stored(old.clone()));
+        return Ok(Outcome::unchanged(old.clone()));
     }
     count_generation(kind, before, &mut after, part);
     if writer.options.dry_run {
-        return Ok(Outcome::Stored(Object::encode(
-            transaction.kind,
-            old.key.clone(),
-            after,
-            old.resource_version,
-        )));
+        let object = Object::encode(transaction.kind, old.key.clone(), after, old.resource_version);
+        return Ok(Outcome::Stored { object, before: old.clone() });
     }
     if is_removed_now(writer, &after, part) {
-        return Ok(Outcome::Removed(transaction.remove(&old.key, after)));
+        // The `DELETED` event has the stored object. The response has the written object with the
+        // version from before the removal.
+        transaction.remove(&old.key, before.clone());
+        let last = Object::encode(transaction.kind, old.key.clone(), after, old.resource_version);
+        return Ok(Outcome::Removed(last));
     }
     if part != Part::Whole {
         limits::check_size(&after)?;
     }
-    Ok(Outcome::Stored(transaction.put(&old.key, after)))
+    Ok(Outcome::Stored { object: transaction.put(&old.key, after), before: old.clone() })
 }
 
 /// Returns an error if a write marks an object as being deleted, or adds finalizers to an object
@@ -259,18 +261,14 @@ fn with_spec_finalizers(kind: &ResourceKind, finalizers: Vec<String>, mut after:
 fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
     let mut kept = before.clone();
     copy_or_remove(&after, &mut kept, "status");
-    if kind.is_built_in() {
-        let (given, metadata) = (metadata_mut(&mut after), metadata_mut(&mut kept));
-        for field in ["labels", "annotations"].into_iter().filter(|field| !kind.status_keeps.contains(field))
-        {
-            copy_or_remove(given, metadata, field);
-        }
+    let (given, metadata) = (metadata_mut(&mut after), metadata_mut(&mut kept));
+    for field in CLIENT_METADATA.into_iter().filter(|field| !kind.status_keeps.contains(field)) {
+        copy_or_remove(given, metadata, field);
     }
     // `managedFields` describes the whole object, including its status, so a write to the status
     // can change this field too.
-    let given = metadata_mut(&mut after).remove("managedFields");
-    if let Some(given) = given {
-        metadata_mut(&mut kept).insert("managedFields".to_owned(), given);
+    if let Some(given) = given.remove("managedFields") {
+        metadata.insert("managedFields".to_owned(), given);
     }
     kept
 }
@@ -289,11 +287,14 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation if a field outside the metadata has changed, or a metadata field in
-/// `kind.counted_metadata`. The status counts only for custom resources without the subresource
-/// `/status`.
+/// Increments the generation if one of these fields has changed:
+/// - a field outside of the metadata and the status;
+/// - a metadata field in `kind.counted_metadata`;
+/// - the status, but only of a custom resource without the subresource `/status`.
+///
+/// A write to `/status`, or a write of the server itself, never increments the generation.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
-    if !kind.counts_generations || part == Part::Status {
+    if !kind.counts_generations || matches!(part, Part::Status | Part::Whole) {
         return;
     }
     let has_own_status = kind.status_subresource || kind.is_built_in();

@@ -83,8 +83,10 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the discovery field `responseKind`. As on a real server, group and version are empty if
-/// they are those of the built-in resource itself.
+/// Returns the discovery field `responseKind` of a subresource: the kind of its responses.
+///
+/// As on a real server, its group and version are empty strings if `resource` is built in and has
+/// the same group and version.
 fn response_kind(resource: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = resource.is_built_in() && group == resource.group && version == resource.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

@@ -98,7 +98,8 @@ impl Encoding {
         }
     }
 
-    /// Returns a message that is complete but not a valid event, without the length prefix.
+    /// Returns bytes that clients cannot decode as a watch event, because the type is a number.
+    /// Like [`event`](Self::event), the result has no length prefix.
     pub(crate) fn invalid_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",

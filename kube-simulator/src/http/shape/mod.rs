@@ -38,8 +38,9 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The beginning of each object's JSON, with `kind` and the requested `apiVersion`; `None` if
-    /// objects are stored in the requested version.
+    /// The beginning of the JSON of each sent object, with the requested `apiVersion`. It replaces
+    /// the `kind` and the `apiVersion` of the stored object. `None` if the objects are stored in
+    /// the requested version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
@@ -167,7 +168,7 @@ impl Shape {
     /// Returns the JSON of a list up to the opening bracket of its items.
     pub(crate) fn list_head(&self, metadata: &Value) -> String {
         let (kind, api_version) = match self.form {
-            Form::Full => (format!("{}List", self.kind.kind), self.kind.api_version()),
+            Form::Full => (self.kind.list_kind(), self.kind.api_version()),
             Form::Metadata(version) => {
                 ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{version}"))
             }
@@ -241,8 +242,10 @@ fn append_metadata(buffer: &mut BytesMut, version: &str, metadata: &[u8]) {
     buffer.extend_from_slice(b"}");
 }
 
-/// Returns the JSON after the metadata in a bookmark's object: Go's zero values of `spec` and
-/// `status`. As a simplification, some zero values are omitted.
+/// Returns the fields `spec` and `status` of a bookmark's object, with Go's zero values. The text
+/// begins with a comma, so that it can follow the metadata in the JSON of the object. It is empty
+/// for custom resources and for some built-in kinds. As a simplification, some zero values are
+/// omitted.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

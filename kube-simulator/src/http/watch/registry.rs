@@ -26,7 +26,8 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// During a shutdown that ends all watches: the time at which newly opened streams end.
+    /// The time at which [`WatchRegistry::end_all`] lets later streams end. `None` if it has not
+    /// been called since the last restart of the server.
     end: Option<Instant>,
 }
 
@@ -34,11 +35,12 @@ struct Open {
 /// already scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
-    /// The time between two bookmarks, unless they are delayed.
+    /// The configured time between two bookmarks of a watch.
     pub(crate) interval: Duration,
-    /// Whether the time between two bookmarks is ten times `interval`.
+    /// Whether a test delays bookmarks: the time between two bookmarks is then ten times
+    /// `interval`.
     pub(crate) delayed: bool,
-    /// Whether periodic bookmarks are silently dropped.
+    /// Whether a test drops all periodic bookmarks.
     pub(crate) lost: bool,
 }
 
@@ -116,10 +118,12 @@ impl WatchRegistry {
         matching.filter(|watch| watch.commands.send(inject()).is_ok()).count()
     }
 
-    /// Ends all open streams for a shutdown, in the order of their opening. The first stream ends
-    /// after `after`, and each following stream `apart` later. All streams that are opened after
-    /// this call have one common end, `apart` after the last stream that is open now. A stream that
-    /// is opened after the common end ends at once.
+    /// Ends all streams for a shutdown:
+    ///
+    /// - The streams that are open now end one by one, in the order of their opening. The first of
+    ///   them ends after the time `after`, and each other one `apart` later than the one before.
+    /// - Streams that are opened later end together, `apart` after the last of the open streams. A
+    ///   stream that is opened even later ends at once.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -131,7 +135,8 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Forgets a shutdown, and clears the counts of ended slow watches, for a restart.
+    /// Prepares the registry for a restart of the server. New streams are no longer ended by an
+    /// earlier [`end_all`](Self::end_all), and [`terminated`](Self::terminated) becomes empty.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();

@@ -44,11 +44,12 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Changes the options `sendInitialEvents` and `resourceVersionMatch` of a watch:
+    /// Changes the options of a new watch, as a server with this behavior does:
     ///
-    /// - `Served` and `ServedLate` change nothing if the client has set one of the options, or a
-    ///   resource version other than 0. Otherwise, they set `true` and `NotOlderThan`.
-    /// - `Ignored` removes both options.
+    /// - `Served` and `ServedLate` set `sendInitialEvents` to `true` and `resourceVersionMatch` to
+    ///   `NotOlderThan`. They do this only if the client has set neither of these two options, and
+    ///   if the resource version is unset or 0.
+    /// - `Ignored` removes these two options.
     /// - `Refused` changes nothing.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {
@@ -157,8 +158,8 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// Returns the maximum size, in events, of each of the two channels that buffer a watch on a real
-/// server.
+/// Returns the maximum capacity, in events, of each channel in which a real server buffers the
+/// events of a watch.
 fn max_channel_size(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,

@@ -27,11 +27,10 @@ use crate::storage::{Event, Listener, Reader, ReaderError, Revision, Table};
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The minimum time between two checks for due bookmarks on a real server.
+/// The minimum time between two checks of a real server for due bookmarks.
 const TICK: Duration = Duration::from_secs(1);
-/// The maximum time between two checks for due bookmarks on a real server, as a multiple of
-/// [`TICK`].
-const MAX_TICK_DELAY: f64 = 1.25;
+/// The maximum time between two such checks, divided by [`TICK`].
+const MAX_TICK_FACTOR: f64 = 1.25;
 
 /// Maximum time from now to a deadline. A longer time could overflow the clock.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -47,8 +46,8 @@ pub(super) struct WatchStream {
     /// The resource version that this watch's API server has reached now. A test can make one of
     /// several API servers lag.
     pub(super) revision: Revision,
-    /// Notifies this watch when its API server may have received new events. `None` if the server
-    /// never lags: such a server receives each event at once, and `changes` notifies the watch.
+    /// Notifies this watch when its lagging API server may have reached later events. `None` if the
+    /// server never lags, because `changes` is then sufficient.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -62,7 +61,8 @@ pub(super) struct WatchStream {
     pub(super) bookmarks: Option<Bookmarks>,
     pub(super) initial: Initial,
     pub(super) reader: Reader,
-    /// Events up to this resource version are skipped. The version can be in the future.
+    /// The resource version after which the watch began. Only later events are sent. The version
+    /// can be greater than the newest one in the storage.
     pub(super) after: u64,
     /// Events from the history that are not yet sent.
     pub(super) pending: VecDeque<Arc<Event>>,
@@ -87,11 +87,11 @@ pub(super) struct Initial {
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the snapshot with all initial objects. The sent bookmark has this
-    /// version, or [`WatchStream::complete_to`] if that is later.
+    /// The resource version of the state that the initial objects show. The bookmark has a later
+    /// version if events are sent before it.
     pub(super) version: u64,
-    /// The earliest time for the bookmark. `None` if the bookmark directly follows the initial
-    /// objects, as on current servers.
+    /// The time at which the bookmark is sent, after all events until then. `None` if the bookmark
+    /// directly follows the initial objects, as on current servers.
     pub(super) due: Option<Instant>,
 }
 
@@ -112,9 +112,9 @@ impl Bookmarks {
     }
 
     /// Schedules the next bookmark after one interval, or shortly before the watch times out if
-    /// that is sooner. The time is shifted at random, because a real server checks for due
-    /// bookmarks only once per second. The wait is at least the shorter of `min_wait` and a 60th of
-    /// the interval.
+    /// that is sooner. A random shift imitates a real server, which checks for due bookmarks only
+    /// once per second. The wait is at least `min_wait`, which is limited to a 60th of the
+    /// interval.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
@@ -123,7 +123,7 @@ impl Bookmarks {
         // For intervals below a minute, the time between two checks is shorter in proportion.
         let tick = (self.interval / 60).min(TICK);
         let (earlier, later) =
-            (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_DELAY));
+            (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_FACTOR));
         let earliest = now + min_wait.min(tick);
         self.next = (due + later).checked_sub(earlier).map_or(earliest, |next| next.max(earliest));
     }
@@ -243,8 +243,8 @@ impl WatchStream {
         }
     }
 
-    /// Skips a bookmark that became due while a real server's event buffer for this watch would
-    /// have been full. A real server drops such a bookmark.
+    /// Skips a due bookmark that a real server would have dropped: the event buffer for this watch
+    /// would have been full when the bookmark became due.
     fn skip_bookmark_when_full(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
@@ -320,8 +320,8 @@ impl WatchStream {
         }
     }
 
-    /// Sends the injections that a test has placed before the event with this resource version.
-    /// Moves injections that replace an event to `substitutes` instead.
+    /// Appends to `buffer` the injections that a test has placed before the event with this
+    /// resource version. An injection that replaces an event is moved to `substitutes` instead.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
@@ -390,8 +390,8 @@ impl WatchStream {
     }
 }
 
-/// Waits until the API server of the watch may have received new events. Without a listener, never
-/// returns, so that `select!` waits for its other branches.
+/// Waits for the next notification of `progress`. Without a listener, never returns, so that
+/// `select!` waits for its other branches.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.notified().await,

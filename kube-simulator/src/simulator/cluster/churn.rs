@@ -11,8 +11,8 @@ use crate::simulator::Error;
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// Limits the changes of one tick to the number that becomes due in this period, but never to less
-/// than one. If a tick is so late that more changes are due, the surplus is dropped.
+/// Maximum time for which one tick makes up missed changes. After a longer delay, the other missed
+/// changes are skipped.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.

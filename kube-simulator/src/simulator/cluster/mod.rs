@@ -27,7 +27,7 @@ const FIRST_SECOND: i64 = 1_780_300_800;
 /// The approximate number of pods per workload.
 const PODS_PER_WORKLOAD: usize = 6;
 
-/// The size and the seed of a simulated cluster.
+/// The size of a [`Cluster`], and the seed of its random choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec {
     /// The number of nodes. Default: 10; at least 1.
@@ -46,7 +46,8 @@ impl Default for ClusterSpec {
     }
 }
 
-/// A simulated cluster in a simulator. [`Cluster::churn`] changes it continuously.
+/// The nodes, workloads and pods that [`Simulator::populate`] has created in a simulator.
+/// [`Cluster::churn`] changes the pods and nodes continuously.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,

@@ -57,7 +57,8 @@ impl Workload {
         workload
     }
 
-    /// `index` is the index of the workload in the cluster.
+    /// Builds a further pod of this workload; [`Pod::create`] stores the pod. `index` is the index
+    /// of this workload in the cluster.
     pub(super) fn new_pod(&mut self, index: usize, draw: &mut Draw) -> Pod {
         let ordinal = self.pods;
         self.pods += 1;
@@ -67,7 +68,8 @@ impl Workload {
         }
     }
 
-    /// Creates a pod that replaces `gone`, with the same name in a stateful set.
+    /// Builds a pod that replaces the deleted pod `gone`. In a stateful set, the new pod has the
+    /// same name; in a deployment, a new random name.
     pub(super) fn replacement(&self, gone: &PodRef, draw: &mut Draw) -> Pod {
         match self.template_hash {
             Some(_) => self.pod_with_drawn_name(gone.workload, draw),

@@ -28,11 +28,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applying_from_an_old_version_is_a_conflict),
         scenario(applying_records_ownership_in_managed_fields),
         scenario(applying_a_status_owns_only_fields_that_it_can_set),
+        scenario(applying_the_status_of_a_custom_object_owns_no_labels),
         scenario(update_takes_ownership_of_changed_fields),
         scenario(a_dry_run_of_applying_stores_nothing),
         scenario(force_is_refused_for_other_patches),
         scenario(applying_a_duplicate_list_element_is_refused),
         scenario(applying_an_undeclared_field_is_refused),
+        scenario(applying_labels_that_are_not_strings_is_refused),
         scenario(applying_a_uid_to_a_missing_object_is_a_conflict),
         scenario(applying_another_uid_is_refused),
         scenario(managed_fields_list_appliers_first),
@@ -176,6 +178,23 @@ async fn applying_a_status_owns_only_fields_that_it_can_set(server: Server) {
     assert_eq!(entry["fieldsV1"], owned);
 }
 
+async fn applying_the_status_of_a_custom_object_owns_no_labels(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let applied = json!({
+        "apiVersion": format!("{}/v1", widgets.group),
+        "kind": "Widget",
+        "metadata": { "name": "a", "labels": { "x": "1" } },
+        "status": { "replicas": 2 },
+    });
+    let path = format!("{}/a/status?fieldManager=one", widgets.path());
+    let object = server.patch(&path, APPLY, &applied).await.expect(200);
+    assert_eq!((&object["status"]["replicas"], &object["metadata"]["labels"]), (&json!(2), &Value::Null));
+    let entries = object["metadata"]["managedFields"].as_array().expect("entries");
+    let entry = entries.iter().find(|entry| entry["manager"] == "one").expect("an entry");
+    assert_eq!(entry["fieldsV1"], json!({ "f:status": { "f:replicas": {} } }));
+}
+
 async fn update_takes_ownership_of_changed_fields(server: Server) {
     apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==", "b": "YQ==" } })).await.expect(201);
     let path = format!("{}?fieldManager=two", server.secret_path("a"));
@@ -228,6 +247,18 @@ async fn applying_an_undeclared_field_is_refused(server: Server) {
     for validation in ["Ignore", "Strict", "Warn"] {
         let path = format!("{}/a?fieldManager=one&fieldValidation={validation}", widgets.path());
         server.patch(&path, APPLY, &object).await.refused(500, "", &message);
+    }
+}
+
+async fn applying_labels_that_are_not_strings_is_refused(server: Server) {
+    for field in ["labels", "annotations"] {
+        let metadata = json!({ "name": "a", field: { "x": 5 } });
+        let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
+        let message = format!(
+            "failed to create typed patch object (/a; /v1, Kind=Secret): .metadata.{field}.x: expected string, got \
+             &value.valueUnstructured{{Value:5}}"
+        );
+        answer.refused(500, "", &message);
     }
 }
 

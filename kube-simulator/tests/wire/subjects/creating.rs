@@ -3,9 +3,10 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::custom::Widgets;
 use crate::objects::{deployment, name, names, pod, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{APPLY, JSON, MERGE, Server};
+use crate::server::{APPLY, JSON, MERGE, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -45,6 +46,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(field_of_a_wrong_type_is_refused)
             .differs("The simulator does not validate the types of fields."),
         scenario(labels_that_are_not_strings_are_refused),
+        scenario(null_labels_and_annotations_become_empty_strings),
         scenario(an_invalid_label_of_an_object_is_refused),
         scenario(an_invalid_annotation_is_refused),
         scenario(an_invalid_finalizer_is_refused),
@@ -354,7 +356,8 @@ async fn labels_that_are_not_strings_are_refused(server: Server) {
         for (value, given) in [(json!({ "x": 1 }), "number"), (json!("x"), "string")] {
             let change = json!({ "metadata": { field: value } });
             let answer = server.patch(&server.secret_path("b"), MERGE, &change).await;
-            answer.refused_with(422, "Invalid", "");
+            let message = " \"\" is invalid: patch: Invalid value: ";
+            answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "patch")]);
             let mut body = secret("a");
             body["metadata"][field] = value;
             let message = format!(
@@ -362,6 +365,20 @@ async fn labels_that_are_not_strings_are_refused(server: Server) {
             );
             server.post(&server.secrets(), &body).await.refused_with(400, "BadRequest", &message);
         }
+    }
+}
+
+async fn null_labels_and_annotations_become_empty_strings(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    for (path, mut object) in [(server.secrets(), secret("a")), (widgets.path(), widgets.widget("a", "red"))]
+    {
+        object["metadata"]["labels"] = json!({ "x": null });
+        object["metadata"]["annotations"] = json!({ "y": null });
+        let created = server.create(&path, &object).await;
+        assert_eq!(created["metadata"]["labels"], json!({ "x": "" }), "{path}");
+        assert_eq!(created["metadata"]["annotations"], json!({ "y": "" }), "{path}");
+        let selected = server.get(&with_query(&path, &[("labelSelector", "x=")])).await.expect(200);
+        assert_eq!(names(&selected), ["a"], "{path}");
     }
 }
 

@@ -21,10 +21,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_unsupported_verb_of_a_custom_object_is_not_allowed),
         scenario(custom_object_is_not_written_outside_of_a_namespace),
         scenario(an_unknown_field_is_pruned),
+        scenario(unknown_field_in_the_result_of_a_patch_is_reported),
         scenario(a_custom_object_is_created_at_the_path_of_another_one),
         scenario(custom_objects_are_not_updated_at_their_list),
         scenario(a_default_of_the_schema_is_filled_in),
         scenario(null_that_the_schema_does_not_allow_is_dropped),
+        scenario(null_element_of_a_list_or_map_gets_its_default),
         scenario(missing_required_field_is_refused),
         scenario(field_of_another_type_than_the_schema_is_refused),
         scenario(repeated_element_of_a_keyed_list_or_set_is_refused),
@@ -189,6 +191,24 @@ async fn an_unknown_field_is_pruned(server: Server) {
     server.post(&strict, &object).await.refused_with(400, "BadRequest", "unknown field \"spec.unknown\"");
 }
 
+async fn unknown_field_in_the_result_of_a_patch_is_reported(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let path = path_of(&widgets, "a");
+    let strict = format!("{path}?fieldValidation=Strict");
+    let merge = |value: Value| json!({ "spec": { "unknown": value } });
+    let add = json!([{ "op": "add", "path": "/spec/unknown", "value": 1 }]);
+    for (kind, patch) in [(MERGE, merge(json!(1))), (JSON_PATCH, add)] {
+        let answer = server.patch(&path, kind, &patch).await;
+        assert_eq!(answer.header("warning"), "299 - \"unknown field \\\"spec.unknown\\\"\"", "{kind}");
+        assert!(answer.expect(200)["spec"].get("unknown").is_none(), "{kind}");
+        let message = ": strict decoding error: unknown field \"spec.unknown\"";
+        let refusal = server.patch(&strict, kind, &patch).await.refused_with(422, "Invalid", message);
+        refusal.has_causes(&[("FieldValueInvalid", "patch")]);
+    }
+    server.patch(&strict, MERGE, &merge(Value::Null)).await.expect(200);
+}
+
 async fn a_default_of_the_schema_is_filled_in(server: Server) {
     let widgets = Widgets::define(&server).await;
     assert_eq!(widgets.create("a", "red").await["spec"]["replicas"], 1);
@@ -231,6 +251,19 @@ async fn field_of_another_type_than_the_schema_is_refused(server: Server) {
     );
     let refusal = server.post(&widgets.path(), &object).await.refused(422, "Invalid", &message);
     refusal.has_causes(&[("FieldValueTypeInvalid", "spec.color")]);
+}
+
+async fn null_element_of_a_list_or_map_gets_its_default(server: Server) {
+    let text = json!({ "type": "string", "default": "none" });
+    let list = json!({ "type": "array", "items": text });
+    let map = json!({ "type": "object", "additionalProperties": text });
+    let widgets = define_with(&server, &json!({ "list": list, "map": map })).await;
+    let mut object = widgets.widget("a", "red");
+    object["spec"]["list"] = json!(["x", null]);
+    object["spec"]["map"] = json!({ "x": null });
+    let created = server.create(&widgets.path(), &object).await;
+    assert_eq!(created["spec"]["list"], json!(["x", "none"]));
+    assert_eq!(created["spec"]["map"], json!({ "x": "none" }));
 }
 
 /// Defines widgets with these additional properties of their spec.

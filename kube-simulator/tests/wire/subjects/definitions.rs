@@ -29,6 +29,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_version_can_stop_being_served),
         scenario(objects_are_kept_without_a_served_version),
         scenario(definition_being_deleted_accepts_no_new_objects),
+        scenario(definition_being_deleted_is_terminating),
+        scenario(definition_held_by_a_finalizer_stays_served),
+        scenario(first_delete_of_a_definition_ignores_the_policy),
+        scenario(changed_definition_ends_watches_of_all_versions),
+        scenario(list_has_the_list_kind_of_the_definition),
         scenario(objects_are_the_same_in_each_version),
     ]
 }
@@ -304,4 +309,87 @@ async fn definition_being_deleted_accepts_no_new_objects(server: Server) {
     answer.refused(403, "Forbidden", &message).is_about(&widgets.group, "widgets", "b");
     let released = json!({ "metadata": { "finalizers": null } });
     server.patch(&format!("{}/a", widgets.path()), MERGE, &released).await.expect(200);
+}
+
+/// Returns the status and the reason of the condition `Terminating`.
+fn terminating(definition: &Value) -> String {
+    let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition["type"] == "Terminating");
+    let text = |field: &str| found.and_then(|condition| condition[field].as_str()).unwrap_or_default();
+    format!("{} {}", text("status"), text("reason"))
+}
+
+async fn definition_being_deleted_is_terminating(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut held = widgets.widget("a", "red");
+    held["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&widgets.path(), &held).await;
+    let deleted = server.delete(&widgets.definition_path()).await.expect(200);
+    assert_eq!(terminating(&deleted), "True InstanceDeletionPending", "{deleted}");
+    let metadata = &deleted["metadata"];
+    assert_eq!(metadata["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
+    assert_eq!((&metadata["generation"], metadata.get("deletionGracePeriodSeconds")), (&json!(1), None));
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    loop {
+        let definition = server.get(&widgets.definition_path()).await.expect(200);
+        if terminating(&definition) == "True InstanceDeletionInProgress" {
+            break;
+        }
+        ticks.tick().await;
+    }
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.patch(&format!("{}/a", widgets.path()), MERGE, &released).await.expect(200);
+}
+
+async fn definition_held_by_a_finalizer_stays_served(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    definition["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(DEFINITIONS, &definition).await;
+    widgets.served().await;
+    widgets.create("a", "red").await;
+    server.delete(&widgets.definition_path()).await.expect(200);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    let cleaned = loop {
+        let definition = server.get(&widgets.definition_path()).await.expect(200);
+        if definition["metadata"]["finalizers"] == json!(["wire.test/hold"]) {
+            break definition;
+        }
+        ticks.tick().await;
+    };
+    assert_eq!(terminating(&cleaned), "False InstanceDeletionCompleted", "{cleaned}");
+    // New objects are accepted again.
+    assert_eq!(names(&widgets.served().await), [""; 0]);
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.patch(&widgets.definition_path(), MERGE, &released).await.expect(200);
+    widgets.until_not_served().await;
+}
+
+async fn first_delete_of_a_definition_ignores_the_policy(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let options = json!({ "propagationPolicy": "Foreground" });
+    let deleted = server.delete_with(&widgets.definition_path(), &options).await.expect(200);
+    let finalizers = &deleted["metadata"]["finalizers"];
+    assert_eq!(finalizers, &json!(["customresourcecleanup.apiextensions.k8s.io"]));
+}
+
+async fn changed_definition_ends_watches_of_all_versions(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let mut watch = server.watch_path(&widgets.path_in("v2"), &[]).await;
+    watch.expect("ADDED").await;
+    // This change concerns only the other version.
+    let mut versions = widgets.definition()["spec"]["versions"].clone();
+    versions[0]["additionalPrinterColumns"] =
+        json!([{ "name": "Color", "type": "string", "jsonPath": ".spec.color" }]);
+    patch_definition(&widgets, &server, &json!({ "versions": versions })).await.expect(200);
+    watch.ends().await;
+}
+
+async fn list_has_the_list_kind_of_the_definition(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    definition["spec"]["names"]["listKind"] = "WidgetCollection".into();
+    server.create(DEFINITIONS, &definition).await;
+    assert_eq!(widgets.served().await["kind"], "WidgetCollection");
 }

@@ -23,6 +23,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(dependent_with_orphan_finalizer_orphans_its_dependents),
         scenario(objects_that_own_each_other_are_deleted),
         scenario(an_ownership_cycle_of_three_is_deleted),
+        scenario(owner_is_deleted_once_a_dependent_drops_its_reference),
+        scenario(owner_is_deleted_once_a_dependent_stops_blocking_it),
+        scenario(dependent_with_an_owner_of_unknown_kind_is_kept),
+        scenario(cluster_scoped_dependent_of_a_namespaced_owner_is_kept),
         scenario(object_with_a_missing_owner_is_deleted)
             .differs("The simulator keeps it, so that tests can create pods without their replica sets."),
     ];
@@ -226,6 +230,56 @@ async fn objects_that_own_each_other_are_deleted(server: Server) {
 
 async fn an_ownership_cycle_of_three_is_deleted(server: Server) {
     delete_a_cycle(&server, &["one", "two", "three"]).await;
+}
+
+/// Deletes an owner in the foreground while a dependent blocks it. Then replaces the owner references
+/// of the dependent, and waits until only the dependent is left.
+async fn unblock_owner(server: &Server, references: impl Fn(&Value) -> Value) {
+    let parent = server.create_secrets(&["parent"]).await;
+    owned_by(server, "child", &[&parent], true).await;
+    hold(server, "child", true).await;
+    delete(server, "parent", "Foreground").await;
+    until(server, |secrets| secrets.len() == 2 && secrets.iter().all(is_marked)).await;
+    let patch = json!({ "metadata": { "ownerReferences": references(&parent) } });
+    server.patch(&server.secret_path("child"), MERGE, &patch).await.expect(200);
+    until_left(server, &["child"]).await;
+    hold(server, "child", false).await;
+    until_left(server, &[]).await;
+}
+
+async fn owner_is_deleted_once_a_dependent_drops_its_reference(server: Server) {
+    unblock_owner(&server, |_| Value::Null).await;
+}
+
+async fn owner_is_deleted_once_a_dependent_stops_blocking_it(server: Server) {
+    unblock_owner(&server, |parent| json!([reference(parent, false)])).await;
+}
+
+async fn dependent_with_an_owner_of_unknown_kind_is_kept(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    let mut kept = secret("kept");
+    kept["metadata"]["ownerReferences"] = json!([
+        reference(&parent, true),
+        { "apiVersion": "unknown.test/v1", "kind": "Unknown", "name": "never", "uid": "never" },
+    ]);
+    let kept = server.create(&server.secrets(), &kept).await;
+    owned_by(&server, "child", &[&parent], true).await;
+    delete(&server, "parent", "Background").await;
+    until_left(&server, &["kept"]).await;
+    assert_eq!(server.get(&server.secret_path("kept")).await.expect(200), kept);
+}
+
+async fn cluster_scoped_dependent_of_a_namespaced_owner_is_kept(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    let metadata = json!({ "name": server.namespace, "ownerReferences": [reference(&parent, true)] });
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    server.create(path, &json!({ "metadata": metadata })).await;
+    owned_by(&server, "child", &[&parent], true).await;
+    delete(&server, "parent", "Background").await;
+    until_left(&server, &[]).await;
+    let path = format!("{path}/{}", server.namespace);
+    server.get(&path).await.expect(200);
+    server.delete(&path).await.expect(200);
 }
 
 async fn object_with_a_missing_owner_is_deleted(server: Server) {

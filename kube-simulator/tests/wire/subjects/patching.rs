@@ -17,6 +17,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_json_patch_whose_test_fails_is_refused),
         scenario(json_patch_of_a_missing_field_is_refused),
         scenario(json_patch_replaces_or_tests_a_missing_field),
+        scenario(json_patch_counts_negative_indices_from_the_end),
         scenario(a_json_patch_with_an_unknown_operation_is_refused),
         scenario(json_patch_without_a_list_is_refused),
         scenario(a_strategic_merge_patch_sets_labels),
@@ -115,6 +116,34 @@ async fn json_patch_replaces_or_tests_a_missing_field(server: Server) {
         json!({ "op": "replace", "path": "/metadata/labels/x", "value": "1" }),
     ] {
         patch(&server, JSON_PATCH, &json!([operation])).await.refused(422, "Invalid", REJECTED);
+    }
+}
+
+async fn json_patch_counts_negative_indices_from_the_end(server: Server) {
+    let mut object = deployment("a");
+    object["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["a", "b", "c"]);
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &object).await;
+    let path = format!("{path}/a");
+    let at = |index: &str| format!("/spec/template/spec/containers/-1/args/{index}");
+    let operations = json!([
+        { "op": "replace", "path": at("-1"), "value": "d" },
+        { "op": "add", "path": at("-1"), "value": "e" },
+        { "op": "add", "path": at("-2"), "value": "f" },
+        { "op": "remove", "path": at("-5") },
+        { "op": "move", "from": at("0"), "path": at("-1") },
+        { "op": "copy", "from": at("-4"), "path": at("-") },
+        { "op": "test", "path": at("-3"), "value": "e" },
+    ]);
+    let patched = server.patch(&path, JSON_PATCH, &operations).await.expect(200);
+    let args = &patched["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert_eq!(*args, json!(["d", "f", "e", "b", "d"]));
+    for operation in [
+        json!({ "op": "remove", "path": at("-6") }),
+        json!({ "op": "add", "path": at("-7"), "value": "g" }),
+        json!({ "op": "add", "path": "", "value": object }),
+    ] {
+        server.patch(&path, JSON_PATCH, &json!([operation])).await.refused(422, "Invalid", REJECTED);
     }
 }
 

@@ -24,7 +24,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(scale_cannot_be_created_or_deleted),
         scenario(binding_assigns_a_pod_to_a_node),
         scenario(pod_can_be_bound_only_once),
-        scenario(a_binding_for_another_uid_is_a_conflict),
+        scenario(binding_sets_labels_but_records_no_owner),
+        scenario(gated_or_deleted_pod_cannot_be_bound),
+        scenario(a_binding_for_another_uid_or_version_is_a_conflict),
+        scenario(invalid_binding_is_refused),
         scenario(binding_of_a_missing_pod_is_not_found),
         scenario(a_binding_is_write_only),
         scenario(autoscaler_of_v2_shows_in_v1_with_annotations),
@@ -282,6 +285,7 @@ async fn binding_assigns_a_pod_to_a_node(server: Server) {
     );
     let pod = server.get(&server.core("pods/a")).await.expect(200);
     assert_eq!(pod["spec"]["nodeName"], node);
+    assert_eq!(pod["metadata"]["generation"], 1);
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
     let scheduled =
         conditions.iter().find(|condition| condition["type"] == "PodScheduled").expect("a condition");
@@ -303,7 +307,37 @@ async fn pod_can_be_bound_only_once(server: Server) {
     );
 }
 
-async fn a_binding_for_another_uid_is_a_conflict(server: Server) {
+async fn binding_sets_labels_but_records_no_owner(server: Server) {
+    let created = server.create(&server.core("pods"), &pod("a")).await;
+    let mut binding = binding(&server.no_such_node());
+    let given = [("labels", json!({ "x": "1" })), ("annotations", json!({ "y": "2" }))];
+    for (field, value) in &given {
+        binding["metadata"][*field] = value.clone();
+    }
+    server.post(&server.core("pods/a/binding"), &binding).await.expect(201);
+    let bound = server.get(&server.core("pods/a")).await.expect(200);
+    for (field, value) in &given {
+        assert_eq!(bound["metadata"][*field], *value, "{field}");
+    }
+    assert_eq!(bound["metadata"]["managedFields"], created["metadata"]["managedFields"]);
+}
+
+async fn gated_or_deleted_pod_cannot_be_bound(server: Server) {
+    let mut pod = pod("a");
+    pod["spec"]["schedulingGates"] = json!([{ "name": "wire.test/wait" }]);
+    pod["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.core("pods"), &pod).await;
+    let refused = async |why: &str| {
+        let answer = server.post(&server.core("pods/a/binding"), &binding("wire-one")).await;
+        let message = format!("Operation cannot be fulfilled on pods/binding \"a\": pod a {why}");
+        answer.refused(409, "Conflict", &message).is_about("", "pods/binding", "a");
+    };
+    refused("has non-empty .spec.schedulingGates").await;
+    server.delete(&server.core("pods/a")).await.expect(200);
+    refused("is being deleted, cannot be assigned to a host").await;
+}
+
+async fn a_binding_for_another_uid_or_version_is_a_conflict(server: Server) {
     let pod = server.create(&server.core("pods"), &pod("a")).await;
     let mut binding = binding("wire-one");
     binding["metadata"]["uid"] = "another".into();
@@ -312,7 +346,27 @@ async fn a_binding_for_another_uid_is_a_conflict(server: Server) {
     let path = server.core("pods/a/binding");
     server.post(&path, &binding).await.refused_with(409, "Conflict", &message).is_about("", "pods", "a");
     binding["metadata"]["uid"] = uid(&pod).into();
+    binding["metadata"]["resourceVersion"] = "1".into();
+    let message = "Precondition failed: ResourceVersion in precondition: 1, ResourceVersion in object meta: ";
+    server.post(&path, &binding).await.refused_with(409, "Conflict", message).is_about("", "pods", "a");
+    binding["metadata"]["resourceVersion"] = pod["metadata"]["resourceVersion"].clone();
     server.post(&path, &binding).await.expect(201);
+}
+
+async fn invalid_binding_is_refused(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let path = server.core("pods/a/binding");
+    let dry_run = server.post(&format!("{path}?dryRun=yes"), &binding("wire-one")).await;
+    dry_run.refused_with(422, "Invalid", "dryRun: Unsupported value: ");
+    let mut other = binding("wire-one");
+    other["metadata"]["name"] = "b".into();
+    let message = "name in URL does not match name in Binding object";
+    server.post(&path, &other).await.refused(400, "BadRequest", message);
+    server.post(&path, &binding("")).await.refused(500, "", "target.name: Required value");
+    let mut other = binding("wire-one");
+    other["target"]["kind"] = "Host".into();
+    let message = "target.kind: Unsupported value: \"Host\": supported values: \"Node\", \"<empty>\"";
+    server.post(&path, &other).await.refused(500, "", message);
 }
 
 async fn binding_of_a_missing_pod_is_not_found(server: Server) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{deployment, ingress, pod, version};
+use crate::objects::{deployment, ingress, pod, uid, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{MERGE, Server};
 
@@ -11,6 +11,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(write_of_an_object_keeps_its_status),
         scenario(status_write_keeps_the_spec),
         scenario(status_write_sets_labels_of_built_in_kinds),
+        scenario(status_write_sets_finalizers_and_owners),
+        scenario(status_write_keeps_the_owners_of_pods),
+        scenario(status_write_that_removes_the_last_finalizer_deletes),
         scenario(status_write_keeps_the_labels_of_deployments),
         scenario(status_write_keeps_metadata_of_volume_attachments),
         scenario(an_update_of_the_status_replaces_it),
@@ -52,6 +55,49 @@ async fn status_write_sets_labels_of_built_in_kinds(server: Server) {
     new_pod(&server).await;
     let pod = patch(&server, "pods/a/status", &json!({ "metadata": { "labels": { "x": "1" } } })).await;
     assert_eq!(pod["metadata"]["labels"]["x"], "1");
+}
+
+/// Writes a finalizer and an owner reference through the status path, and returns the result and
+/// the owner reference.
+async fn own_through_status(server: &Server, path: &str) -> (Value, Value) {
+    let owner = server.create_secrets(&["owner"]).await;
+    let reference = json!({ "apiVersion": "v1", "kind": "Secret", "name": "owner", "uid": uid(&owner) });
+    let metadata = json!({ "finalizers": ["wire.test/wait"], "ownerReferences": [reference] });
+    let change = json!({ "metadata": metadata });
+    let changed = server.patch(&format!("{path}/status"), MERGE, &change).await.expect(200);
+    assert_eq!(changed["metadata"]["finalizers"], json!(["wire.test/wait"]));
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.patch(path, MERGE, &released).await.expect(200);
+    (changed, reference)
+}
+
+async fn status_write_sets_finalizers_and_owners(server: Server) {
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    server.create(&path, &ingress("a")).await;
+    let (changed, reference) = own_through_status(&server, &format!("{path}/a")).await;
+    assert_eq!(changed["metadata"]["ownerReferences"], json!([reference]));
+}
+
+async fn status_write_keeps_the_owners_of_pods(server: Server) {
+    new_pod(&server).await;
+    let (changed, _) = own_through_status(&server, &server.core("pods/a")).await;
+    assert!(changed["metadata"].get("ownerReferences").is_none(), "{changed}");
+}
+
+async fn status_write_that_removes_the_last_finalizer_deletes(server: Server) {
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    let mut held = ingress("a");
+    held["metadata"]["finalizers"] = json!(["wire.test/wait"]);
+    server.create(&path, &held).await;
+    let path = format!("{path}/a");
+    server.delete(&path).await.expect(200);
+    let status = format!("{path}/status");
+    let added = json!({ "metadata": { "finalizers": ["wire.test/wait", "wire.test/other"] } });
+    let message = "no new finalizers can be added if the object is being deleted";
+    server.patch(&status, MERGE, &added).await.refused_with(422, "Invalid", message);
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.patch(&status, MERGE, &released).await.expect(200);
+    server.get(&path).await.expect(404);
 }
 
 /// Writes a label, an annotation and `status` through the status path, and returns the result.

@@ -29,6 +29,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_generation_counts_changes_of_the_spec),
         scenario(a_generation_counts_annotations_of_deployments),
         scenario(a_generation_counts_labels_of_endpoint_slices),
+        scenario(generation_of_a_priority_class_stays_1),
+        scenario(generation_of_a_csi_driver_begins_with_a_change),
         scenario(type_of_a_secret_is_immutable).differs("The simulator does not enforce immutable fields."),
         scenario(only_one_of_two_updates_from_one_version_succeeds),
     ]
@@ -234,6 +236,29 @@ async fn a_generation_counts_labels_of_endpoint_slices(server: Server) {
     let slice = json!({ "metadata": { "name": "a" }, "addressType": "IPv4", "endpoints": [] });
     server.create(&path, &slice).await;
     assert_eq!(generations(&server, &format!("{path}/a")).await, [2, 2]);
+}
+
+/// Creates a cluster-scoped object, patches the object, and deletes it. Returns the generation before
+/// and after the patch.
+async fn generations_around(server: &Server, path: &str, mut object: Value, change: &Value) -> [Value; 2] {
+    object["metadata"] = json!({ "name": server.namespace });
+    let created = server.create(path, &object).await;
+    let path = format!("{path}/{}", server.namespace);
+    let changed = server.patch(&path, MERGE, change).await.expect(200);
+    server.delete(&path).await.expect(200);
+    [created, changed].map(|object| object["metadata"]["generation"].clone())
+}
+
+async fn generation_of_a_priority_class_stays_1(server: Server) {
+    let path = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let (class, change) = (json!({ "value": 1 }), json!({ "description": "changed" }));
+    assert_eq!(generations_around(&server, path, class, &change).await, [1, 1]);
+}
+
+async fn generation_of_a_csi_driver_begins_with_a_change(server: Server) {
+    let path = "/apis/storage.k8s.io/v1/csidrivers";
+    let (driver, change) = (json!({ "spec": {} }), json!({ "spec": { "requiresRepublish": true } }));
+    assert_eq!(generations_around(&server, path, driver, &change).await, [Value::Null, json!(1)]);
 }
 
 async fn type_of_a_secret_is_immutable(server: Server) {

@@ -31,6 +31,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(write_without_a_change_causes_no_event),
         scenario(dry_run_causes_no_event),
         scenario(deletion_with_a_finalizer_is_first_a_modification),
+        scenario(deleted_event_lacks_the_update_that_removes_the_object),
         scenario(recreated_object_is_deleted_and_added),
         scenario(watch_from_a_future_version_sends_no_earlier_events),
         scenario(compacted_version_is_an_error_within_the_stream).alone(),
@@ -264,6 +265,23 @@ async fn deletion_with_a_finalizer_is_first_a_modification(server: Server) {
     server.patch(&server.secret_path("a"), MERGE, &release).await.expect(200);
     let deleted = watch.expect("DELETED").await;
     assert!(deleted["metadata"]["deletionTimestamp"].is_string());
+}
+
+/// The response has the updated object, with the version from before the removal.
+async fn deleted_event_lacks_the_update_that_removes_the_object(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.secrets(), &object).await;
+    let marked = server.delete(&server.secret_path("a")).await.expect(200);
+    let mut watch = server.watch(&[("resourceVersion", &version(&marked).to_string())]).await;
+    let release = json!({ "metadata": { "finalizers": null, "labels": { "x": "1" } } });
+    let last = server.patch(&server.secret_path("a"), MERGE, &release).await.expect(200);
+    assert_eq!((version(&last), &last["metadata"]["labels"]), (version(&marked), &json!({ "x": "1" })));
+    assert_eq!(last["metadata"]["finalizers"], Value::Null);
+    let mut deleted = watch.expect("DELETED").await;
+    assert!(version(&deleted) > version(&marked), "{deleted}");
+    deleted["metadata"]["resourceVersion"] = marked["metadata"]["resourceVersion"].clone();
+    assert_eq!(deleted, marked);
 }
 
 async fn recreated_object_is_deleted_and_added(server: Server) {

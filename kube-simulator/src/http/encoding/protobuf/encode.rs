@@ -17,8 +17,8 @@ use super::node::{Fields, Node};
 /// The number of bytes to reserve for the envelope of an object.
 const ROOM: usize = 256;
 
-/// Go's encoding of each protobuf message with no field set, by the index of the message in
-/// [`Messages::all`].
+/// The encoding of an empty JSON object as each message, by [`Message::index`]. The bytes contain
+/// the zero values of missing fields.
 static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
     LazyLock::new(|| (0..Messages::all().len()).map(|_| OnceLock::new()).collect());
 
@@ -57,7 +57,8 @@ pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<
     out
 }
 
-/// Encodes a list, from the JSON of an empty list and the encoded contents of the items.
+/// Encodes a list. `empty` is the JSON of the list without its items, for the kind and the
+/// metadata. Each item is an object that [`content`] has encoded.
 pub(crate) fn list<C: AsRef<[u8]>>(empty: &[u8], items: impl Iterator<Item = C>) -> Vec<u8> {
     let head = Fields::parse(empty);
     let (api_version, kind) = (head.text("apiVersion"), head.text("kind"));
@@ -143,15 +144,16 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
         (Shape::List | Shape::Map, Some(_)) => Err(WrongFieldType),
         (_, Some(value)) => put_value(out, field.number, field, value),
         (Shape::Plain | Shape::Always, None) => {
-            put_nothing(out, field);
+            put_zero(out, field);
             Ok(())
         }
         (Shape::List | Shape::Map | Shape::Pointer, None) => Ok(()),
     }
 }
 
-/// Encodes a missing field with its zero value, as Go does for fields that are not pointers.
-fn put_nothing(out: &mut Vec<u8>, field: &Field) {
+/// Appends the zero value of a field that is missing in the JSON, such as 0 or an empty string. As
+/// in Go, a missing byte string is not encoded.
+fn put_zero(out: &mut Vec<u8>, field: &Field) {
     match field.value_type {
         Type::Bytes => {}
         Type::Int | Type::Long | Type::Bool => put_number(out, field.number, 0),
@@ -203,8 +205,10 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
     Ok(())
 }
 
-/// Appends field `number` with `object`, encoded as `message`. Without an object, encodes an object
-/// without fields.
+/// Appends field `number`, whose value is `object` encoded as `message`.
+///
+/// Without an object, all fields of the message count as missing. Without a message, the value is
+/// empty.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),
@@ -220,8 +224,11 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
     }
 }
 
-/// Encodes a value that can have one of several types (`is_choice`). The message `choice` has one
-/// field for each type. Only the last field whose type fits the value is set.
+/// Appends field `number`, whose value can have one of several types in JSON
+/// ([`Message::is_choice`]).
+///
+/// The message `choice` has one field per type, and exactly one field is set: the last one that can
+/// encode `value`. If no field can, returns an error.
 fn put_choice(
     out: &mut Vec<u8>,
     number: u64,

@@ -17,12 +17,12 @@ pub(super) enum Node<'j> {
     Text(Cow<'j, str>),
     List(Vec<Node<'j>>),
     Object(Fields<'j>),
-    /// JSON that is copied without parsing: the `fieldsV1` of managers, which is half of a typical
-    /// pod.
+    /// The unparsed JSON text of a `fieldsV1` in `managedFields`. These texts are half of a typical
+    /// pod, so they are copied without parsing.
     Raw(&'j RawValue),
 }
 
-/// The field whose value is kept as [`Node::Raw`].
+/// The name of the field whose value stays unparsed JSON text, as [`Node::Raw`].
 const RAW: &str = "fieldsV1";
 
 /// The fields of an object, in their original order.

@@ -16,7 +16,7 @@ use super::path::{JsonPath, text_of};
 use super::text::{elements, number, text, text_or};
 use crate::kinds::Column;
 
-/// Returns the cell of a custom resource: the value at the column's path.
+/// Returns the cell for a column with a JSON path: the value at this path in the object.
 pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, now: Timestamp) -> Value {
     let found = path.and_then(|path| path.find(object));
     match found {
@@ -27,8 +27,8 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell of a column without a JSON path, as in built-in kinds; `None` if the column is
-/// unknown.
+/// Returns the cell for a column that has no JSON path, such as `Ready` of pods. A rule for this
+/// `kind` and `column` computes the cell from the object. Returns `None` if there is no such rule.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
