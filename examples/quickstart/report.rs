@@ -17,7 +17,7 @@ pub(crate) struct Report {
     pub(crate) pods: SharedIndexInformer<Pod>,
     pub(crate) handlers: [HandlerRegistration; 2],
     pub(crate) tally: Arc<Tally>,
-    /// The last report, to avoid printing it again without changes.
+    /// The last printed report. An equal report is not printed again.
     pub(crate) printed: String,
 }
 
@@ -33,7 +33,8 @@ impl Report {
         writeln!(io::stdout(), "synced {pods} pods and {nodes} nodes in {seconds:.2} s")
     }
 
-    /// Prints a report that ends with `look_up`, unless the report equals the last one.
+    /// Prints a report, unless it equals the last printed report. `look_up` is the text of the last
+    /// line, which describes the pods of one node.
     pub(crate) fn print_block(&mut self, look_up: &str) -> io::Result<()> {
         let handlers = self.handlers.each_ref().map(|handler| {
             let stats = handler.stats();

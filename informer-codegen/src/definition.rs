@@ -62,7 +62,8 @@ pub(crate) struct Definitions {
     pub(crate) left_out: Vec<String>,
 }
 
-/// Skips definitions without a usable version. Fails if no definition is usable.
+/// Reads the definitions in these files. Skips a definition if none of its versions is usable.
+/// Fails if all definitions are skipped.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
     if paths.is_empty() {
         bail!("no definitions are given; name at least one file with a CustomResourceDefinition");
@@ -133,7 +134,7 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     let mut is_served = false;
     for version in spec.versions.into_iter().filter(|version| version.served) {
         is_served = true;
-        match usable(&version) {
+        match check_version(&version) {
             Ok(fields) => {
                 left_out.extend(fields.into_iter().map(|field| {
                     format!(
@@ -166,9 +167,12 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Returns the top-level fields that the schema has in addition to `apiVersion`, `kind`,
-/// `metadata`, `spec` and `status`. The error says why the version is not usable.
-fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
+/// Checks that Rust types can be generated for the version. The error is the reason why they
+/// cannot.
+///
+/// Returns the top-level fields of the schema that the generated types lack: all fields except
+/// `apiVersion`, `kind`, `metadata`, `spec` and `status`.
+fn check_version(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {
         return Err("the version has no schema; add `schema.openAPIV3Schema.properties`");

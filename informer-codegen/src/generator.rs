@@ -49,8 +49,8 @@ pub(crate) fn run(paths: &[PathBuf], kopium: &Path, out: &Path, check: bool) -> 
     )
 }
 
-/// Reads the definitions, assigns Rust names, and checks that only generated files would be
-/// overwritten.
+/// Reads the definitions, and assigns Rust names. Fails if a file that was not generated would be
+/// overwritten. Returns the definitions, the texts for [`Report::skipped`], and the Rust names.
 fn plan(paths: &[PathBuf], out: &Path) -> anyhow::Result<(Vec<Definition>, Vec<String>, Lowered)> {
     if out.exists() && !out.is_dir() {
         bail!("{} is not a folder; choose another folder for the output", out.display());

@@ -75,10 +75,11 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If all definitions are skipped, if a definition is invalid, if kopium or rustfmt is missing
-    /// or fails, if the folder cannot be written, or if a file that was not generated would be
-    /// overwritten. After an error, no file has been written, except if the error occurred while
-    /// files were written.
+    /// - All definitions are skipped, or a definition is invalid.
+    /// - kopium or rustfmt is missing, or fails.
+    /// - A file that was not generated would be overwritten.
+    /// - A file in the folder cannot be read, written or deleted. After a failed write or deletion,
+    ///   other files can already be changed. After any other error, the folder is unchanged.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
     }
@@ -88,8 +89,8 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// If a file in the folder is missing, different or no longer generated, or if
-    /// [`write`](Self::write) would fail before it writes a file.
+    /// - A file in the folder is missing, different or no longer generated.
+    /// - [`write`](Self::write) would fail before it changes the folder.
     pub fn check(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), true).map_err(Error)
     }

@@ -24,7 +24,7 @@ pub(crate) struct Lowered {
 /// A generated folder with the types of one version of a group.
 #[derive(Debug)]
 pub(crate) struct TypesModule {
-    /// The folder, for example `stable_v1`.
+    /// The name of the folder, for example `stable_v1`.
     pub(crate) name: Ident,
     pub(crate) api_version: String,
     pub(crate) version: String,
@@ -34,7 +34,7 @@ pub(crate) struct TypesModule {
 /// A generated file with the types of a kind.
 #[derive(Debug)]
 pub(crate) struct TypesFile {
-    /// Without `.rs`, for example `cron_tab`.
+    /// The name of the file without `.rs`, for example `cron_tab`.
     pub(crate) file: Ident,
     /// The index of the definition in the list of all definitions.
     pub(crate) definition: usize,

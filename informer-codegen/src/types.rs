@@ -22,8 +22,9 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// kopium's types of the crate chrono, and their replacements, so that users do not need chrono. A
-/// date becomes a `String`, because Kubernetes has no type for it.
+/// Replacements in the output of kopium, so that users do not need the crate chrono: the type of
+/// chrono, and the new type. `NaiveDate`, a date without a time, becomes a `String`, because
+/// Kubernetes has no such type.
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 

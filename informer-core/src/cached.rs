@@ -63,8 +63,9 @@ impl Cached<AnyObject> {
         Self::from_handle(self.handle.open())
     }
 
-    /// Returns whether this open handle has decoded its object, or has clones. Always `false` for a
-    /// closed handle, and for an object that is not encoded.
+    /// Returns `true` for an open handle that has decoded its object, or that has clones. Returns
+    /// `false` for every other handle: a closed handle, or a handle to an object that is not
+    /// encoded.
     pub(crate) fn is_in_use(&self) -> bool {
         self.handle.is_in_use()
     }
@@ -76,8 +77,9 @@ impl Cached<AnyObject> {
         if self.is_closed() { function(&self.clone().cast()) } else { function(self.cast_ref()) }
     }
 
-    /// Returns whether the handle is closed: the object is encoded, and the handle must be
-    /// [cast](Self::cast) before it is dereferenced.
+    /// Returns whether this is a closed handle to an encoded object. A closed handle cannot be
+    /// dereferenced. To read the object, convert the handle with [`cast`](Self::cast) to the type
+    /// of the object; the result is an open handle.
     #[doc(hidden)]
     #[must_use]
     pub fn is_closed(&self) -> bool {

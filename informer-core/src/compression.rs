@@ -17,7 +17,7 @@ use foldhash::fast::RandomState;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use parking_lot::Mutex;
 
-/// With fewer families than this, [`Families::sweep`] removes nothing.
+/// The lowest number of families at which [`Families::sweep`] removes unused families.
 const MIN_SWEEP: usize = 1024;
 
 pub(crate) enum Bytes {
@@ -56,8 +56,8 @@ struct Families {
     /// The bytes of the first object that was compressed: the base of the first object of each
     /// family, and of objects without a family.
     common: Option<Arc<[u8]>>,
-    /// With fewer families than this, or fewer than [`MIN_SWEEP`], [`sweep`](Self::sweep) removes
-    /// nothing.
+    /// Twice the number of families that the last [`sweep`](Self::sweep) kept. With fewer families
+    /// than this number, `sweep` removes nothing.
     sweep_at: usize,
 }
 
@@ -105,8 +105,8 @@ impl Families {
         }
     }
 
-    /// Removes the families without a base, and the families whose base no object in memory uses.
-    /// Does nothing while there are few families.
+    /// Removes unused families: families whose base no object in memory uses, and families that
+    /// have no base yet. Does nothing while there are few families.
     fn sweep(&mut self) {
         if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
             return;

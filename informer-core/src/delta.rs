@@ -113,8 +113,8 @@ impl<K> Deleted<K> {
         Self::new(last.key().clone(), Some(last), true)
     }
 
-    /// Returns a tombstone: a deletion without the object's last state, usually inferred from a
-    /// list. `last_known` is the newest known state of the object, if any.
+    /// Returns a tombstone, usually for an object that a later list lacks. `last_known` is the
+    /// newest state of the object that this process received, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
         Self::new(key, last_known, false)
@@ -143,8 +143,9 @@ impl<K> Deleted<K> {
         Deleted { inner, _type: PhantomData }
     }
 
-    /// Returns whether `test` returns `true` for [`last_known`](Self::last_known) or
-    /// [`previous`](Self::previous).
+    /// Returns whether `test` returns `true` for one of the objects in this deletion:
+    /// [`last_known`](Self::last_known), or [`previous`](Self::previous), which the handler
+    /// received last.
     pub(crate) fn any(&self, test: impl Fn(&Cached<AnyObject>) -> bool) -> bool {
         self.inner.last_known.iter().chain(&self.inner.previous).any(test)
     }
@@ -192,28 +193,33 @@ impl<K> Deleted<K> {
         self.inner.last_known.as_ref().map(Cached::cast_ref)
     }
 
-    /// Returns the last version of the object that the handler received before it received this
-    /// deletion; `None` if that version is unknown.
+    /// Returns the version of the object that the handler received last before this deletion;
+    /// `None` if that version is unknown.
     ///
-    /// This version can differ from [`last_known`](Self::last_known): a deletion can report a last
-    /// change of the object, and a slow handler does not receive all versions. Exception: for a
-    /// handler with the option [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old),
-    /// this can be a later version, which the handler did not receive.
+    /// [`last_known`](Self::last_known) can be a newer version, for one of two reasons:
+    /// - The watch reported the newer version only together with the deletion.
+    /// - The handler is slow, so it received the deletion without the updates before it.
+    ///
+    /// With the option [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old),
+    /// `previous` can be a version that the handler did not receive.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.inner.previous.as_ref().map(Cached::cast_ref)
     }
 
-    /// Returns whether [`last_known`](Self::last_known) is the last state that the object had. Also
-    /// returns `true` if [`Filtered`](crate::Filtered) made the delete from an update; `last_known`
-    /// is then the old object of the update.
+    /// Returns whether [`last_known`](Self::last_known) is the last state of the object, as the
+    /// watch reported it. Returns `false` for a tombstone, whose last known state can be outdated.
+    ///
+    /// [`Filtered`](crate::Filtered) makes a delete from an update if the filter rejects only the
+    /// new object. For such a delete, `is_exact` returns `true`, and `last_known` is the old object
+    /// of the update.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.inner.exact
     }
 
-    /// Sets [`previous`](Self::previous) to the given object. If [`last_known`](Self::last_known)
-    /// is `None`, sets `last_known` to the same object.
+    /// Returns this deletion with `previous` as its [`previous`](Self::previous) version. If the
+    /// deletion has no last known state, `previous` also becomes [`last_known`](Self::last_known).
     #[must_use]
     pub fn after(mut self, previous: Cached<K>) -> Self {
         let previous: Cached<AnyObject> = previous.retype();

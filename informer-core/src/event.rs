@@ -82,16 +82,15 @@ impl Event<AnyObject> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether a handler has read or kept an encoded object of this event. After a read,
-    /// the open handle has the decoded object. A handler keeps an object by cloning the open
-    /// handle.
+    /// Returns whether a handler has dereferenced or cloned an open handle of this event. Always
+    /// `false` if the event has no open handle.
     pub(crate) fn is_in_use(&self) -> bool {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event adds, updates or deletes an encoded object. An update counts only
-    /// if its new version is encoded. Resyncs and releases do not count, because an earlier event
-    /// contains the same version.
+    /// Returns whether this event has a closed handle to a possibly new version of an object.
+    /// Ignores resyncs, releases and the old objects of updates, because an earlier event had the
+    /// same version.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
@@ -101,8 +100,7 @@ impl Event<AnyObject> {
         }
     }
 
-    /// Returns whether this event has a closed handle: an object is encoded, and its handle cannot
-    /// be dereferenced yet.
+    /// Returns whether this event has a closed handle, which cannot be dereferenced.
     pub(crate) fn is_closed(&self) -> bool {
         self.any(Cached::is_closed)
     }

@@ -1,9 +1,10 @@
 //! [`Handle`]: a pointer to an object of any type, with the object's key, resource version and UID.
 //!
 //! The handles of encoded objects are of two kinds. A store or queue has closed handles, which
-//! can't be dereferenced. A reader gets an [open](Handle::open) handle. The first dereference of an
-//! open handle decodes the object, and the handle then keeps the decoded object. So the decoded
-//! object is freed with the reader's handle and not with the store's.
+//! can't be dereferenced. For a reader, [`Handle::open`] creates an open handle, which points to
+//! the closed handle. The first dereference of an open handle decodes the object, and the handle
+//! then keeps the decoded object. So the decoded object is freed with the reader's handle and not
+//! with the store's.
 
 use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
@@ -37,15 +38,19 @@ pub(crate) struct Identity {
     pub(crate) uid: Uid,
 }
 
-/// An encoded object, and its decoded form after the first dereference.
+/// The content of an open handle: the closed handle, and the decoded object after the first
+/// dereference.
 pub(crate) struct Opened {
     encoded: Handle,
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
 }
 
 impl Handle {
-    /// Moves `object` to the heap: the object itself, or the [`Encoded`] or [`Opened`] that
-    /// contains the object.
+    /// Creates a handle, and moves `object` to the heap. The type of `object` determines the kind
+    /// of the handle:
+    /// - [`Encoded`]: a closed handle.
+    /// - [`Opened`]: an open handle.
+    /// - Any other type: a handle to a decoded object.
     pub(crate) fn new<O: Send + Sync + 'static>(
         key: ObjectKey,
         resource_version: ResourceVersion,
@@ -86,8 +91,8 @@ impl Handle {
         }
     }
 
-    /// Returns mutable access to the object, if the object has type `T` and is not encoded, and this
-    /// is the only handle to the object.
+    /// Returns mutable access to the object, if the object has type `T` and is not encoded, and
+    /// this is the only handle to the object.
     pub(crate) fn get_mut<T: 'static>(&mut self) -> Option<&mut T> {
         self.0.object_mut()
     }
@@ -128,15 +133,15 @@ impl Handle {
         self.0.kind() == Kind::Closed
     }
 
-    /// Returns whether this handle has decoded its object, or has clones. Always `false` for
-    /// handles that [`open`](Self::open) did not create.
+    /// Returns whether this open handle has been dereferenced, or has clones. Always `false` if
+    /// this handle is not [open](Self::open).
     pub(crate) fn is_in_use(&self) -> bool {
         // The clones first: if a clone decoded the object, it did so before it was dropped.
         self.as_opened().is_some_and(|opened| !self.0.is_unique() || opened.decoded.get().is_some())
     }
 
-    /// Returns the closed handle from which [`open`](Self::open) created this handle, or else this
-    /// handle. A closed handle does not keep the decoded object in memory.
+    /// Returns the closed handle of this open handle. Returns this handle itself if it is not open.
+    /// A closed handle does not keep the decoded object in memory.
     pub(crate) fn close(self) -> Self {
         match self.as_opened() {
             Some(opened) => opened.encoded.clone(),
@@ -144,12 +149,14 @@ impl Handle {
         }
     }
 
-    /// Returns the closed handle of an encoded object; this handle for other objects.
+    /// Returns the closed handle of this open handle, by reference. Returns this handle itself if
+    /// it is not open.
     pub(crate) fn closed(&self) -> &Self {
         self.as_opened().map_or(self, |opened| &opened.encoded)
     }
 
-    /// Returns whether `self` and `other` are clones of the same handle.
+    /// Returns whether `self` and `other` are clones of one handle. An open handle is not a clone
+    /// of its closed handle.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }

@@ -30,7 +30,8 @@ use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 pub struct OwnedObject<K> {
     /// The only handle to the object.
     handle: Handle,
-    /// The decoded form of an encoded object, after the first dereference.
+    /// The decoded copy of an encoded object, created when the object is first dereferenced. Always
+    /// empty if `handle` points to a decoded object.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }

@@ -18,24 +18,26 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
     #[doc(alias = "Bookmark")]
     fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
 
-    /// Receives a part of a list that is still arriving, and returns the handles that
-    /// [`replace`](Self::replace) will get for these objects.
+    /// Receives a part of a list that is still arriving. When the list is complete, the reflector
+    /// passes the returned handles to [`replace`](Self::replace).
     ///
     /// For an object that has not changed, an implementation can return the stored handle instead
-    /// of the new one; this frees the new copy before the list ends. Each part of the initial list
-    /// can be added to the store as soon as it arrives. Parts of later lists must not change the
-    /// store before `replace`, because a list can fail. After a failure, `replace` is not called,
-    /// and the next list starts from the beginning; objects that a failed initial list has added
-    /// stay in the store.
+    /// of the new handle. The new copy of the object is then freed before the list ends. Each part
+    /// of the initial list can be added to the store as soon as it arrives. Parts of later lists
+    /// must not change the store before `replace`, because a list can fail. After a failure,
+    /// `replace` is not called, and the next list starts from the beginning; objects that a failed
+    /// initial list has added stay in the store.
     ///
     /// Default: returns `objects`, which is always correct.
     fn list_part(&self, objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         objects
     }
 
-    /// Applies a complete list.
+    /// Applies a complete list: adds or updates its objects, and deletes stored objects that it
+    /// lacks.
     ///
-    /// The reflector has already passed the listed objects to [`list_part`](Self::list_part).
+    /// [`Replacement`] describes which objects must not be deleted. Its objects are the handles
+    /// that [`list_part`](Self::list_part) has returned.
     fn replace(&self, replacement: Replacement<K>);
 
     /// Returns a future to await before the next [`apply`](Self::apply) or
@@ -72,19 +74,17 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     /// Returns the stored object with this key, or `None` if there is no such object.
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
-    /// Calls `visit` for every stored object, in one consistent state.
+    /// Calls `visit` for every stored object, in one consistent state. If the objects come from a
+    /// snapshot, returns the snapshot; otherwise returns `None`.
     ///
-    /// The caller drops the returned value while no lock is held. An implementation that reads a
-    /// snapshot returns the snapshot, because dropping a snapshot can drop objects, whose
-    /// destructors are user code. Other implementations return `None`.
+    /// The caller drops the snapshot after it has released its locks: this can drop objects, whose
+    /// destructors are user code.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
-    /// Calls `visit` for every stored object of one namespace, in one consistent state. If the
-    /// objects come from a snapshot, returns the snapshot, which the caller drops while no lock is
-    /// held. Otherwise returns `None`.
+    /// Calls `visit` for every stored object of one namespace, in one consistent state. Returns the
+    /// same as [`for_each_known`](Self::for_each_known).
     ///
-    /// Default: calls [`for_each_known`](Self::for_each_known), and skips the objects of other
-    /// namespaces.
+    /// Default: calls `for_each_known`, and skips the objects of other namespaces.
     fn for_each_known_in(
         &self,
         namespace: &str,

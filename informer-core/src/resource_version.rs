@@ -46,8 +46,8 @@ impl ResourceVersion {
         self.0 == Repr::Empty
     }
 
-    /// Compares two versions of one resource. Returns `None` if either is empty, `0`, or not a
-    /// decimal number without leading zeros.
+    /// Returns the order of two versions of one resource. Returns `None` unless both are decimal
+    /// numbers above zero without leading zeros.
     #[must_use]
     #[doc(alias = "CompareResourceVersion")]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {

@@ -27,7 +27,7 @@ mod real {
     }
 }
 
-/// Models of the types in module `real`, built from loom's primitives.
+/// Types with the same methods as those in module `real`, built from loom's primitives.
 #[cfg(informer_loom)]
 mod model {
     use std::future::Future;

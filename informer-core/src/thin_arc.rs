@@ -44,11 +44,11 @@ struct Allocation<O> {
 /// The functions that depend on the type of the object.
 struct ObjectType {
     id: fn() -> TypeId,
-    /// Frees the allocation.
+    /// Drops the object and its identity, and frees their allocation.
     ///
     /// # Safety
-    /// The argument is the start of an `Allocation<O>` with this type of object, to which no other
-    /// pointer is left.
+    /// The argument is the start of an allocation whose object has the type that this `ObjectType`
+    /// describes. There is no other pointer to the allocation.
     free: unsafe fn(NonNull<Start>),
 }
 
@@ -123,8 +123,10 @@ impl ThinArc {
     }
 }
 
+/// Drops the object and its identity, and frees their allocation.
+///
 /// # Safety
-/// `start` is the start of an `Allocation<O>` to which no other pointer is left.
+/// `start` is the start of an `Allocation<O>`. There is no other pointer to this allocation.
 unsafe fn free<O>(start: NonNull<Start>) {
     // SAFETY: the caller guarantees that `new` created this allocation, from a `Box` with this type, and
     // that no other pointer to it is left.

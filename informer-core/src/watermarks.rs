@@ -12,8 +12,8 @@ use crate::ResourceVersion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedId(pub(crate) u64);
 
-/// The watermark that one namespace reaches when a [`Batch`](crate::Batch) has been processed: the
-/// resource version of the namespace in the consumer's store.
+/// The watermark of one namespace after a [`Batch`](crate::Batch) has been processed: the
+/// consumer's store then contains the namespace's objects as of this resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamespaceProgress {
@@ -21,11 +21,12 @@ pub struct NamespaceProgress {
     pub feed: FeedId,
     /// The name of the namespace.
     pub namespace: Arc<str>,
-    /// The resource version of the namespace in the consumer's store when the
-    /// [`Batch`](crate::Batch) has been processed. Empty if the last list of the namespace had no
-    /// resource version. `None` if the feed with the ID `feed` was
-    /// [released](crate::NamespaceFeed::release), because the namespace is no longer watched. The
-    /// store has then removed the objects of that feed.
+    /// The watermark. Empty if the server sent no resource version with the last list of the
+    /// namespace.
+    ///
+    /// `None` if the namespace is no longer watched: the feed with the ID `feed` was
+    /// [released](crate::NamespaceFeed::release). After the batch, the store contains no objects of
+    /// this feed.
     pub reached: Option<ResourceVersion>,
 }
 
@@ -62,9 +63,8 @@ impl Watermarks {
         self.by_namespace.get(namespace).map(|(_, version)| version)
     }
 
-    /// Returns the watermark of a namespace. Returns `None` if there is none, or if it does not
-    /// come from the [`NamespaceFeed`](crate::NamespaceFeed) with the ID `feed`, but from another
-    /// feed of the namespace.
+    /// Returns the watermark of a namespace, if it comes from the
+    /// [`NamespaceFeed`](crate::NamespaceFeed) with the ID `feed`. Otherwise returns `None`.
     #[must_use]
     pub fn of_feed(&self, namespace: &str, feed: FeedId) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).filter(|(current, _)| *current == feed).map(|(_, version)| version)

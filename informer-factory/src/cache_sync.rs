@@ -26,8 +26,8 @@ pub trait CacheSync: Send + Sync {
         self.synced()
     }
 
-    /// Returns whether this cache watches a namespace, or has stopped watching it. Default:
-    /// [`NamespaceWatch::Unrecorded`], for a cache whose namespaces cannot be added or removed.
+    /// Returns what this cache has recorded about a namespace: watched, removed, or nothing.
+    /// Default: [`NamespaceWatch::Unrecorded`].
     fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         _ = namespace;
         NamespaceWatch::Unrecorded
@@ -37,12 +37,16 @@ pub trait CacheSync: Send + Sync {
     fn waiting_for(&self) -> String;
 }
 
-/// Whether a cache watches a namespace, or has stopped watching it.
+/// A cache's record of one namespace: whether the namespace is watched, was removed, or is not
+/// recorded.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
-    /// The cache has no record of this namespace. An informer whose namespaces cannot be added or
-    /// removed records only the namespaces of its current objects. Other informers record each
-    /// watched namespace, and at least the last 10,000 removed ones.
+    /// The cache has no record of this namespace. For an informer, this means:
+    ///
+    /// - If namespaces can be added to the informer, it does not watch this namespace. It has never
+    ///   watched the namespace, or removed it before its last 10,000 removals.
+    /// - If not, the informer has no objects of this namespace. It may or may not watch the
+    ///   namespace.
     Unrecorded,
     /// The cache watches the namespace.
     Watched {
@@ -95,7 +99,8 @@ impl<K: Send + Sync + 'static> CacheSync for NamespaceCache<K> {
         self.informer.synced_in(&self.namespace)
     }
 
-    /// For other namespaces, returns a completion that is set, because nothing waits for them.
+    /// Returns the completion of this cache's own namespace. For any other namespace, returns a
+    /// completion that is already set.
     fn synced_in(&self, namespace: &str) -> Completion {
         if namespace == self.namespace {
             return self.synced();

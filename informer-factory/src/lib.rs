@@ -75,14 +75,16 @@ pub mod dynamic {
     pub use crate::factory::{DynamicInformers, ForResourceError, MetadataInformers};
 }
 
-/// Three types for the single namespaces of an informer that has one watch per namespace.
-///
-/// [`NamespaceError`](namespaces::NamespaceError) is the error of adding or removing a namespace.
-/// [`NamespaceWatch`](namespaces::NamespaceWatch) is whether the informer watches a namespace. With
-/// a [`NamespaceCache`](namespaces::NamespaceCache), a program waits for one namespace.
+/// Types for informers that watch each of their namespaces separately.
 ///
 /// [`FactoryBuilder::namespaces`] and [`SharedIndexInformer::new_in_namespaces`] create such
 /// informers.
+///
+/// - [`NamespaceError`](namespaces::NamespaceError): the error of adding or removing a namespace.
+/// - [`NamespaceWatch`](namespaces::NamespaceWatch): whether a namespace is watched, was removed,
+///   or is unknown to the informer.
+/// - [`NamespaceCache`](namespaces::NamespaceCache): one namespace of an informer, for waiting
+///   until its objects are in the store.
 pub mod namespaces {
     pub use crate::cache_sync::{NamespaceCache, NamespaceWatch};
     pub use crate::source::NamespaceError;

@@ -129,7 +129,8 @@ impl IndexAttribute {
     }
 }
 
-/// Sets `place` to `value`. Fails if `place` already has a value.
+/// Sets `place` to the value of an attribute. Fails if `place` already has a value, because an
+/// attribute must not be set twice.
 fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     if place.is_some() {
         let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
@@ -139,7 +140,8 @@ fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Resul
     Ok(())
 }
 
-/// Reads a value in quotes: `= "text"`.
+/// Reads the value after `=` as text in quotes: `"by_image"` in `name = "by_image"`. An error
+/// message shows `example` as a valid value.
 fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     let form = || format!("expected text in quotes, as in `{} = \"{example}\"`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
@@ -149,7 +151,8 @@ fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads Rust code without quotes: `= something`.
+/// Reads the value after `=` as Rust code: `images_of` in `with = images_of`. An error message
+/// shows `example` as a valid value.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     let form = || format!("expected a value without quotes, as in `{} = {example}`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {

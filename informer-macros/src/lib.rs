@@ -44,9 +44,10 @@ use proc_macro::TokenStream;
 ///
 /// Import the traits where you use their methods. Informers made by the accessor or by
 /// `new_informer` have the indexes from the start. In other informers, such as those of
-/// `factory.informer::<CronTab>()`, the first call of an index method adds the index. The pruned
-/// paths and the resync period apply only if the first request for the factory's informer uses the
-/// accessor. Settings in the factory's builder take precedence over the attributes.
+/// `factory.informer::<CronTab>()`, the first call of an index method adds the index. The first
+/// call that returns the informer creates it: the accessor or `factory.informer::<CronTab>()`. The
+/// attributes `prune` and `default_resync` apply only if the accessor creates the informer.
+/// Settings in the factory's builder take precedence over the attributes.
 ///
 /// # Attributes
 ///
@@ -65,13 +66,15 @@ use proc_macro::TokenStream;
 ///
 /// # Indexes
 ///
-/// `path = "spec.containers.image"` names Rust fields. A path passes through `Option`, `Box`,
-/// `Vec`, sets and the values of maps, also if one of these contains another, as in
-/// `Option<Vec<_>>`. Deeper nesting needs `with`. An object has one index value for each value at
-/// the path. `metadata.labels["app"]` is one entry of a map. `with = function` takes a function or
-/// closure of `&CronTab` that returns an iterable, or a `Result` of an iterable. An object for
-/// which the function returns an error is listed in `Indexer::index_failures`. By default, the
-/// values are `String`s; `value = i32` sets another type.
+/// `path = "spec.containers.image"` names Rust fields. A field can be an `Option`, `Box`, `Vec`,
+/// set or map, or two of these nested, as in `Option<Vec<_>>`; the path continues in the contained
+/// values. For deeper nesting, use `with`. An object has one index value for each value at the
+/// path. `metadata.labels["app"]` is one entry of a map.
+///
+/// `with = function` takes a function or closure of `&CronTab` that returns an iterable, or a
+/// `Result` of an iterable. An object for which the function returns an error is listed in
+/// `Indexer::index_failures`. By default, the values are `String`s; `value = i32` sets another
+/// type.
 ///
 /// # Several kinds of one group
 ///

@@ -24,8 +24,8 @@ pub(crate) struct Model {
     pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// The names of the methods that select the informer; `None` if the derive generates no
-    /// accessor.
+    /// The names of the methods in `factory.stable().v1().cron_tabs()`. `None` if the derive
+    /// generates no accessor (the last of these methods, which returns the informer).
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,
@@ -43,8 +43,8 @@ pub(crate) struct View {
     pub(crate) metadata: Span,
 }
 
-/// The checked group and version of a resource, and the default name of its accessor, the method
-/// that returns the informer.
+/// The group and version of a resource, after their check, and the default name of the accessor.
+/// The accessor is the method that returns the informer.
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
@@ -56,7 +56,10 @@ pub(crate) struct Identity {
 }
 
 impl Model {
-    /// Returns `None` if the item has an error that kube's own derive reports.
+    /// Reads and checks the type that has `#[derive(Informer)]`.
+    ///
+    /// Returns an `Err` for mistakes in `#[informer(...)]`. Returns `None` if `#[kube(...)]` has an
+    /// error: kube's own derive reports it, so this derive generates nothing.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);

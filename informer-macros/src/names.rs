@@ -28,12 +28,13 @@ pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
-/// Returns the built-in group with this accessor.
+/// Returns the built-in group whose method of the factory has this name.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
     built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }
 
-/// Returns `stable` for `stable.example.com`, and `core` for the core group.
+/// Returns the name of the factory's method for a group: `stable` for `stable.example.com`, and
+/// `core` for the core group.
 pub(crate) fn group_accessor(group: &str) -> String {
     match group.split('.').next() {
         None | Some("") => "core".to_owned(),
@@ -41,8 +42,9 @@ pub(crate) fn group_accessor(group: &str) -> String {
     }
 }
 
-/// Returns the plural, with `_` between the words of the kind. Inserts no `_` if the plural is not
-/// derived from the kind, as with `Mouse` and `mice`.
+/// Returns the default name of a kind's accessor: the plural, split into the words of the kind. For
+/// `NetworkPolicy` and `networkpolicies`, the result is `network_policies`. If the plural does not
+/// begin like the kind, as with `Mouse` and `mice`, it is not split.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();
@@ -93,8 +95,8 @@ pub(crate) fn pluralized(word: &str) -> String {
     }
 }
 
-/// Returns the name of a kind's resource if no attribute gives it: `pods` for `Pod`. Of Kubernetes'
-/// own kinds, only `Endpoints` has a name that is already a plural.
+/// Returns the plural of a kind's name in lower case, such as `pods` for `Pod`. For `Endpoints`,
+/// returns `endpoints`, because this kind's name is already a plural.
 pub(crate) fn default_plural(kind: &str) -> String {
     let word = kind.to_lowercase();
     if word == "endpoints" { word } else { pluralized(&word) }

@@ -20,12 +20,13 @@ pub(crate) struct Place {
     pub(crate) group: GroupAccessor,
 }
 
-/// Whether the kind's group needs a new method of the factory.
+/// The method of the factory for the kind's group, such as `stable` in `factory.stable()`.
 pub(crate) enum GroupAccessor {
-    /// The group needs a new method. The identifier is the method's name, such as `stable`.
+    /// The derive generates the method. The identifier is the method's name, such as `stable`.
     New(Ident),
-    /// The factory already has a method for the group, such as `core`. The identifier is the type
-    /// that gets the kind's accessor, such as `CoreV1` for the version `v1` of the core group.
+    /// The factory already has the method, such as `core`. The identifier is the type that
+    /// `factory.core().v1()` returns: `CoreV1`. The derive adds the accessor to this type, as a
+    /// method of a trait.
     BuiltIn(Ident),
 }
 

@@ -104,7 +104,8 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Returns the number of queued keys. `gauges` is `None` if the queue is not followed.
+    /// Returns the number of queued keys. `gauges` contains the exact number; without `gauges`, the
+    /// number is `adds` minus `takes`.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         gauges.map_or(self.adds.saturating_sub(self.takes), |gauges| gauges.depth)
     }
@@ -122,12 +123,12 @@ impl QueueMetrics {
     /// [metrics](informer_workqueue::WorkqueueBuilder::metrics) records no times, so its unfinished
     /// work is missing.
     ///
-    /// A queue is followed after a call of this method. Queues with the same name share one set of
-    /// series. These series end when the last followed queue with the name is dropped, even if
-    /// other queues with the name remain.
+    /// Queues with the same name share one set of series. The series end when all queues with this
+    /// name that were passed to this method have been dropped.
     ///
-    /// If no queue with a name was followed, the series of this name do not end. Their depth is the
-    /// number of added keys minus the number of keys that workers have taken.
+    /// A queue that was built with these metrics has series even without a call of this method. The
+    /// depth is then computed: the number of added keys minus the number of keys that workers have
+    /// taken. These series remain after the queue is dropped.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let observe = queue.observer();
         let gauges = Box::new(move || {

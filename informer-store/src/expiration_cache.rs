@@ -187,7 +187,8 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     }
 }
 
-/// Returns an entry without a resource version, so that the store treats each entry as a change.
+/// Wraps an object with `since`, the time at which it was added. The entry has no resource version,
+/// because the store would not replace an entry with the same version.
 fn entry<K: 'static>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
     let key = object.key().clone();
     Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Entry { object, since })

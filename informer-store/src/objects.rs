@@ -22,13 +22,13 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// The handles that [`iter`](Self::iter) returns if objects are encoded. They are not the
-    /// store's handles, so that decoded objects are freed together with these `Objects`.
+    /// The handles that [`iter`](Self::iter) returns if objects are encoded. Each is a copy of the
+    /// store's handle. It keeps its decoded object until these `Objects` are dropped.
     own: OnceLock<Vec<Cached<K>>>,
 }
 
-/// Selects the objects of the result from [`Objects::entries`]. The entries contain all objects of
-/// the store.
+/// The slots of the objects in the result. [`Objects::entries`] has all objects of the store,
+/// because it shares the store's data.
 enum Slots {
     All,
     /// Only the objects with these slots.
@@ -70,7 +70,8 @@ impl<K: 'static> Objects<K> {
         own.into_iter().flatten().chain(stored.into_iter().flatten())
     }
 
-    /// Iterates over the objects, to read their keys and metadata or to copy their handles.
+    /// Iterates over the store's own handles of the objects. They must not be dereferenced, because
+    /// only a copy of a handle can decode an encoded object.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let (all, of) = match &self.slots {
             Slots::All => (Some(self.entries.iter().flatten()), None),
@@ -133,10 +134,11 @@ impl<K: 'static> IntoIterator for Objects<K> {
 /// An iterator over the objects of a query result ([`Objects`]), by value.
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// The index of the current chunk of the posting. Zero for [`Slots::All`], which has no
+    /// The position of the current chunk in the posting. Zero for [`Slots::All`], which has no
     /// posting.
     chunk: usize,
-    /// The index of the next element of the current chunk. For [`Slots::All`], the next slot.
+    /// The position of the next slot in the current chunk. For [`Slots::All`], the next slot
+    /// itself.
     position: usize,
 }
 

@@ -60,7 +60,8 @@ impl Posting {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }
 
-    /// Returns the index of the chunk that contains `slot`, or into which `slot` would be inserted.
+    /// Returns the position in `chunks` of the chunk for `slot`: the chunk contains `slot`, or
+    /// [`insert`](Self::insert) would add `slot` to it.
     fn chunk_of(&self, slot: u32) -> usize {
         self.chunks.partition_point(|chunk| chunk[0] <= slot).saturating_sub(1)
     }

@@ -18,9 +18,10 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// The objects of the initial list are visible to readers as they arrive. Once the list is
 /// complete, the store equals the server's state at the [watermark](Indexer::watermark), except
 /// that it keeps the last known state of quarantined objects, which could not be decoded or
-/// transformed. If the key of a quarantined object in a list is unknown, the list removes no
-/// objects from the store, because each of them could be the quarantined object. Resyncs are
-/// ignored. Failures of index functions are logged, and returned by [`Indexer::index_failures`].
+/// transformed. If a list contains a quarantined object without a readable key, the list removes no
+/// objects from the store: any object that is missing in the list could be the quarantined object.
+/// Resyncs are ignored. Failures of index functions are logged, and returned by
+/// [`Indexer::index_failures`].
 ///
 /// The reflector's calls must not overlap, because a store has only one writer.
 ///

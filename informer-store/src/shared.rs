@@ -48,12 +48,14 @@ impl Shared {
 /// One state of the store. Copying it only increments a few reference counts.
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
-    /// The number of bytes of encoded objects; `None` if the store has never had such an object.
+    /// The total size of the encoded objects, in bytes; `None` if the store has never had such an
+    /// object.
     pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indexes: Vec<NamedIndex>,
+    /// The resource version that the store has reached. If each namespace has its own watch, this
+    /// is the lowest version in `watermarks`, and empty until all namespaces have a version.
     pub(crate) watermark: ResourceVersion,
-    /// The watermark of each namespace, if namespaces are watched separately. Then the field
-    /// `watermark` is the minimum of these watermarks, and empty while one of them is missing.
+    /// The resource version that the store has reached in each namespace that has its own watch.
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
@@ -117,7 +119,8 @@ impl State {
         self.encoded_bytes.is_some()
     }
 
-    /// Updates `encoded_bytes` after a change that replaced or removed `replaced`.
+    /// Adds the size of the new object to `encoded_bytes`, and subtracts the size of `replaced`,
+    /// the object that the change replaced or removed. Only encoded objects have a size.
     pub(crate) fn count_encoded(&mut self, change: &Change<AnyObject>, replaced: Option<&Cached<AnyObject>>) {
         let added = match change {
             Change::Put(object) => object.encoded_len(),
@@ -192,13 +195,12 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Updates the recorded failures of the complete indexes:
-    /// - Removes all recorded failures of the objects in `changes`.
-    /// - Moves the failures of complete indexes from `failures` to the record. The failures of
-    ///   indexes under construction stay in `failures`.
+    /// Records the failures of index functions in [`IndexNotes::failures`], and returns the new
+    /// ones.
     ///
-    /// Returns a copy of each moved failure. Exception: if the index already had a recorded failure
-    /// of the same object before this call, the failure is not returned.
+    /// For each object in `changes`, the failures in `failures` replace the recorded failures. The
+    /// failures of indexes under construction stay in `failures`. A failure is new if the index had
+    /// no recorded failure of the same object.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],

@@ -7,8 +7,8 @@
 
 use crate::persistent_vec::PersistentVec;
 
-/// The entries by slot. The leaves are small, because a write can copy a whole leaf, and copying an
-/// entry changes a reference count.
+/// The entries by slot. A leaf of this [`PersistentVec`] has only 32 slots: a write can copy a
+/// whole leaf, and each copied entry costs an increment of its reference count.
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
 /// A hash map whose entries have numbered slots. The caller computes the hashes.
@@ -205,9 +205,8 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Returns whether more than three quarters of the slots are free; always `false` for small
-    /// maps. If [`compact`](Self::compact) is called only then, its cost is at most proportional to
-    /// the number of entries that were removed before.
+    /// Returns whether [`compact`](Self::compact) is worth its cost: more than three quarters of
+    /// the slots are free. Always `false` for small maps.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > MAX_SLOTS_NEVER_COMPACTED && self.len * 4 < self.next as usize
     }
@@ -251,8 +250,8 @@ impl<E: Clone> SlotMap<E> {
         Some(entry)
     }
 
-    /// Moves later cells into the gap that a removed cell has left, so that searches still find
-    /// these cells.
+    /// Fills the gap that a removed entry has left in the hash table with later cells. A search
+    /// stops at a free cell, so it would otherwise not find the entries of these cells.
     fn close_gap(&mut self, mut gap: usize) {
         let mut position = gap;
         loop {

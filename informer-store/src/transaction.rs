@@ -35,8 +35,8 @@ pub struct PreparedTransaction<'a> {
     next: Option<State>,
     progress: Progress,
     new_failures: Vec<IndexFailure>,
-    /// The failures of index functions for objects of this transaction. All these functions belong
-    /// to indexes that are still being built.
+    /// The failures of the functions of indexes that are still being built. [`WriterNotes`] already
+    /// has the failures of the other indexes.
     joining_failures: Vec<IndexFailure>,
 }
 
@@ -89,10 +89,9 @@ impl<'a> PreparedTransaction<'a> {
     /// Commits the transaction if it has not been committed, releases the write lock, and drops the
     /// replaced objects.
     ///
-    /// An index lacks an object of the store if the index function fails for it, or if `Hash` or
-    /// `Eq` of an index value panics. Returns these failures of the changed objects. Exception: a
-    /// failure of an index function is not returned if the index already lacked the previous
-    /// version of the object because of a failure.
+    /// Returns the new failures. A failure means that an index lacks a changed object: the index
+    /// function failed, or the `Hash` or `Eq` of an index value panicked. If the index also failed
+    /// for the previous version of the object, a failure of the index function is not new.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
@@ -127,7 +126,8 @@ impl fmt::Debug for PreparedTransaction<'_> {
     }
 }
 
-/// The changes of a transaction, and after the commit, the replaced objects.
+/// The changes of a transaction, with their index values. Once the changes are applied, it also has
+/// the replaced objects, or the old state.
 ///
 /// Drop the transaction while no lock is held, because destructors of objects are user code.
 pub(crate) struct Transaction<'a> {
@@ -136,12 +136,12 @@ pub(crate) struct Transaction<'a> {
     of_namespaces: &'a [NamespaceProgress],
     /// The index values for each index, in the order of [`WriterNotes::definitions`].
     computed: SmallVec<[Computed; 2]>,
-    /// For each change, the slot of the object, and whether the change added the object. `None` if
-    /// there was no object to remove.
+    /// For each change, the slot of the object, and `true` if the object is new in the store.
+    /// `None` if there was no object to remove.
     slots: SmallVec<[Option<(u32, bool)>; 2]>,
     replaced: SmallVec<[Cached<AnyObject>; 2]>,
     old_state: Option<State>,
-    /// The failures of objects with an index value whose `Hash` or `Eq` panicked.
+    /// The failures that were caused by a panic of the `Hash` or `Eq` of an index value.
     panicked: Vec<IndexFailure>,
 }
 
@@ -165,8 +165,9 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Applies the changes to a copy of the state and returns the copy, if applying them in place
-    /// would take too long, or if the hash tables should be compacted.
+    /// Applies the changes to a copy of the state, and returns the copy. Does nothing and returns
+    /// `None` if the changes can be applied in place: this is quick, and no hash table needs
+    /// compaction.
     fn apply_to_copy(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
@@ -214,8 +215,9 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Appends the changes and their index values to [`Joining::log`](crate::index::Joining::log)
-    /// of each index under construction.
+    /// Appends the changes and the results of the index functions to
+    /// [`Joining::log`](crate::index::Joining::log) of each index under construction. `failures`
+    /// are the failures of these functions.
     fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indexes.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
@@ -236,8 +238,8 @@ impl<'a> Transaction<'a> {
 }
 
 /// Applies one change to `objects`. Returns two values:
-/// - The slot of the object, and whether the object was added. `None` if there was no object to
-///   remove.
+/// - The slot of the object, and `true` if the object is new in the store. `None` if there was no
+///   object to remove.
 /// - The object that was replaced or removed, if any.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,

@@ -122,11 +122,10 @@ impl<K: 'static> StoreWriter<K> {
     /// reached), in one step. If a key is changed twice, the last change counts. If `watermark` is
     /// `None`, the watermark stays the same.
     ///
-    /// An index lacks an object of the store if the index function fails for it, or if `Hash` or
-    /// `Eq` of an index value panics. Returns these failures of the changed objects. Exception: a
-    /// failure of an index function is not returned if the index already lacked the previous
-    /// version of the object because of a failure. [`Indexer::index_failures`] returns all current
-    /// failures.
+    /// Returns the new failures. A failure means that an index lacks a changed object: the index
+    /// function failed, or the `Hash` or `Eq` of an index value panicked. If the index also failed
+    /// for the previous version of the object, a failure of the index function is not new.
+    /// [`Indexer::index_failures`] returns all current failures.
     pub fn transaction(
         &mut self,
         changes: Vec<Change<K>>,
@@ -157,8 +156,7 @@ impl<K: 'static> StoreWriter<K> {
     /// the store has reached, stays the same, because the store can lack earlier changes of other
     /// objects. For many objects, [`transaction`](Self::transaction) is faster.
     ///
-    /// Adds the object to all indexes, and returns the failures. If an index already failed for the
-    /// previous version of the object, a new failure of its index function is not returned.
+    /// Returns the new failures of indexes, like [`transaction`](Self::transaction).
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
@@ -181,9 +179,7 @@ impl<K: 'static> StoreWriter<K> {
     /// If the store already contains the same version of an object, the store keeps its copy of the
     /// object.
     ///
-    /// Adds the new and changed objects to all indexes, and returns the failures. If an index
-    /// already failed for the previous version of an object, a new failure of its index function is
-    /// not returned.
+    /// Returns the new failures of indexes, like [`transaction`](Self::transaction).
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,

@@ -53,8 +53,8 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns texts about an informer: its full health text, which can be cut in the table, and other
-/// values.
+/// Returns three texts about an informer: its complete health, its objects and versions, and its
+/// numbers of events, requests and calls.
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();

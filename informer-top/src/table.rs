@@ -206,7 +206,8 @@ impl Layout {
         cells.collect()
     }
 
-    /// Returns the columns before the health, and the health, which can have a different color.
+    /// Returns the line of a row in two parts: all columns except health, and the health, which can
+    /// have a different color.
     pub(crate) fn cells(&self, row: &Row) -> (String, String) {
         let mut cells: Vec<_> =
             self.0.iter().map(|(column, width)| fill(*column, &column.text(row), *width)).collect();

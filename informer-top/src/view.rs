@@ -41,7 +41,7 @@ const HELP: [&str; 18] = [
     "Any key closes this help.",
 ];
 
-/// Without colors, uses only bold, dim and reversed text.
+/// Draws the whole screen. If `has_colors` is `false`, uses only bold, dim and reversed text.
 pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App, has_colors: bool) {
     let screen = frame.area();
     let columns = screen.width.into();
@@ -76,9 +76,9 @@ fn split(area: Rect, lines: usize) -> [Rect; 2] {
     [Rect { height, ..area }, rest]
 }
 
-/// Returns the height of the table at the top of `body`. The informer's pane below the table has
-/// `informer` lines, and the pane of the controllers has `controllers` lines. If fewer than
-/// [`MIN_PANE`] lines remain for the informer's pane, the table gets the whole `body`.
+/// Returns the number of lines for the table. `informer` and `controllers` are the numbers of lines
+/// of the panes below the table. If the informer's pane would have fewer than [`MIN_PANE`] lines,
+/// the table fills `body`, and both panes are hidden.
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));

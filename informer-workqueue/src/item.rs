@@ -63,9 +63,9 @@ impl<T> Item<T> {
         self.shared.retry(self.id, &self.key, false)
     }
 
-    /// Ends the item without a result, because its key cannot be processed yet. The failures of the
-    /// key are not reset. If the key was added while the worker had the item, the key is queued
-    /// again. If the key was not added, it is not queued, and the caller must add it later.
+    /// Ends the item, because its key cannot be processed yet. Neither counts a failure nor resets
+    /// the failures of the key. Queues the key again only if the key was added while the worker had
+    /// the item. Otherwise, the caller must add the key later.
     pub fn release(mut self) {
         self.is_ended = true;
         self.shared.release(self.id);

@@ -5,10 +5,10 @@
 //! fair queue, the keys of a lane are divided into groups, for example by namespace, and the groups
 //! take turns.
 //!
-//! The next key comes from the highest lane that has keys. Exception: a lane that was passed over
-//! [`MAX_PASSED`] times in a row goes first. If two lanes have reached this limit, the lower lane
-//! goes first, and the other lane is passed over once more. So at least one of every
-//! `MAX_PASSED + 2` keys comes from each lane that stays non-empty.
+//! The next key comes from the lane with the highest priority that has keys. The other lanes with
+//! keys are passed over. A lane that was passed over [`MAX_PASSED`] times in a row goes first. If
+//! two lanes have reached this limit, the one with the lower priority goes first. So a lane that
+//! always has keys provides at least one of every `MAX_PASSED + 2` keys.
 
 use std::collections::BTreeMap;
 
@@ -141,12 +141,14 @@ impl Lane {
     }
 }
 
-/// The lane of a fair queue. In each turn of a group, one of its keys is taken.
+/// One lane of a fair queue. The groups take turns: in each turn, one key of the group is taken.
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
-    /// The hashes of the groups, by the number of the group's next turn.
+    /// The hashes of the groups that have keys, by the number of the group's next turn. All groups
+    /// together number their turns, so the first group in this map is next.
     order: BTreeMap<u64, u64>,
+    /// The highest number of a turn in `order` so far.
     turn: u64,
 }
 

@@ -21,8 +21,8 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// A function that returns the hash of a key's group. Two groups with the same hash count as one
-/// group, which is harmless.
+/// A function that returns the hash of a key's group, such as the key's namespace. In a fair queue,
+/// groups take turns; groups with the same hash share one turn.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay of a key: thirty years. Longer delays are shortened, because they could
@@ -74,9 +74,8 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Adds the keys whose delay is over, calls `change`, and then wakes waiters and reports
-    /// metrics. `change` receives the locked state and the current time; `None` if the queue
-    /// records no times.
+    /// Adds the keys whose delay is over, and then does the same as [`change`](Self::change). The
+    /// closure also receives the current time, or `None` if the queue has no metrics.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {

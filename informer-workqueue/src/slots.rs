@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct NewKey<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
-    /// The hash of the key's group; 0 if the queue has no groups.
+    /// The hash of the key's group, such as its namespace; 0 if the queue is not fair.
     pub(crate) group: u64,
 }
 

@@ -3,7 +3,8 @@
 //! client-go: `Typed` of `util/workqueue/queue.go`, and `delayingType` of `delaying_queue.go`. The
 //! sets `dirty` and `processing` of client-go correspond to the [`Place`] of a key.
 //!
-//! A worker takes a key as an item, and processes the key until the item ends.
+//! A worker takes a key as an item, and processes the key until the item ends. A getter is a worker
+//! that waits for an item. A drainer is a task that waits in `shut_down_with_drain`.
 //!
 //! A key can be delayed while it is queued or processed by a worker. When the delay is over, the
 //! key is added, even if a worker has processed it during the delay. A key is pending if it is
@@ -36,7 +37,7 @@ pub(crate) enum Mode {
     Down,
 }
 
-/// The waiting worker whose timer wakes it when the earliest delay is over.
+/// The getter that must wake itself with a timer when the earliest delay is over.
 #[derive(Debug, Clone, Copy)]
 struct Timekeeper {
     ticket: Ticket,
@@ -77,12 +78,14 @@ pub(crate) enum TakeResult<T> {
     Nothing,
 }
 
-/// The time at which [`State::end`] adds the key of the ended item again, if at all.
+/// What [`State::end`] does with the key of the ended item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
-    /// The end of the item does not add the key.
+    /// Does not add the key. If the key was added while a worker had the item, it is queued anyway.
     Nothing,
+    /// Adds the key.
     Now,
+    /// Delays the key until this time.
     At(Instant),
 }
 
@@ -245,48 +248,50 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns `true` if the queue is shut down and no key is queued. Exception: during a drain,
-    /// returns `false` while a worker has a key that will be queued again.
+    /// Returns whether getters must stop waiting: the queue is shut down, and no key is queued.
+    /// During a drain, getters also wait for the keys that will be queued again when their items
+    /// end.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns the result of `shut_down_with_drain`, or `None` if a call must still wait. The
-    /// result is `true` if no key is queued and no worker has an item. While keys or items remain,
-    /// `shut_down` ends the wait with the result `false`.
+    /// Returns the result of `shut_down_with_drain`, or `None` if the wait must continue:
+    /// - `Some(true)` if no key is queued and no worker has an item.
+    /// - `Some(false)` if keys or items remain, but the last shutdown was without a drain.
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
     }
 
-    /// Unregisters a waiting worker. Returns its waker, unless the worker was woken.
+    /// Unregisters a getter. Returns its waker; `None` if the queue has woken the getter.
     pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.unregister(ticket)
     }
 
-    /// Registers a worker that found no item. If a time is returned, the worker's own timer must
-    /// wake the worker at this time.
+    /// Registers a worker as a getter. Returns its ticket for
+    /// [`unregister_getter`](Self::unregister_getter). If a time is also returned, the worker must
+    /// set a timer for this time.
     pub(crate) fn wait(&mut self, waker: &Waker) -> (Ticket, Option<Instant>) {
         let ticket = self.getters.register(waker);
-        let due = self.earliest_unwatched_delay();
+        let due = self.needed_timer();
         if let Some(wakes_at) = due {
             self.timekeeper = Some(Timekeeper { ticket, wakes_at });
         }
         (ticket, due)
     }
 
-    /// Returns the end of the earliest delay. Returns `None` if there are no delays, or if the
-    /// timer of a waiting worker ends by then.
-    fn earliest_unwatched_delay(&self) -> Option<Instant> {
+    /// Returns the time for which a getter must set a timer: the end of the earliest delay. Returns
+    /// `None` if no key is delayed, or if a getter already has a timer that ends early enough.
+    fn needed_timer(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns the result of `shut_down_with_drain`. If the call must still wait, registers `waker`
-    /// and returns `None`. The parameter `was_woken` is `true` if the queue has already woken this
-    /// wait. The result is then never `None`, but `false` if keys or items remain.
+    /// Returns the result of `shut_down_with_drain`. If the wait must continue, registers `waker`
+    /// and returns `None`. `was_woken` is `true` if the queue has woken the drainer. The wait is
+    /// then over, even if keys or items remain: the result is `Some(false)` in this case.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,
@@ -300,19 +305,18 @@ impl<T> State<T> {
         drained
     }
 
-    /// Unregisters a task that waits in `shut_down_with_drain`. Returns its waker, unless the task
-    /// was woken.
+    /// Unregisters a drainer. Returns its waker; `None` if the queue has woken the drainer.
     pub(crate) fn unregister_drainer(&mut self, ticket: Ticket) -> Option<Waker> {
         self.drainers.unregister(ticket)
     }
 
-    /// Selects the waiters to wake after a change:
+    /// Selects the tasks to wake after a change, and returns their wakers. A getter is awake from
+    /// this selection until its next poll.
     ///
-    /// - one waiting worker for each queued key, minus the workers that have been woken already;
-    /// - one worker that sets a timer for the earliest delay, if no waiting worker has this timer
-    ///   and none has been woken. A worker that has been woken sets the timer itself, or takes an
-    ///   item, which causes the next selection;
-    /// - all waiters, when the queue is shut down and has no further items.
+    /// - Getters are woken until as many are awake as keys are queued.
+    /// - One getter is woken to set a timer, if a [timer is needed](Self::needed_timer) and no
+    ///   getter is awake.
+    /// - After a shutdown, all getters and drainers are woken once their wait is over.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {
         // If the queue is open and no worker waits, there is nothing to select.
@@ -337,7 +341,7 @@ impl<T> State<T> {
             self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
             wakers.push(waker);
         }
-        if self.getters.awake() == 0 && self.earliest_unwatched_delay().is_some() {
+        if self.getters.awake() == 0 && self.needed_timer().is_some() {
             wakers.extend(match self.timekeeper.take() {
                 Some(keeper) => self.getters.choose(keeper.ticket),
                 None => self.getters.choose_except(None).map(|(_, waker)| waker),
@@ -349,7 +353,7 @@ impl<T> State<T> {
 
 impl<T: Eq> State<T> {
     /// Makes a key pending, unless the queue is shut down. Returns the passed `T` if the queue does
-    /// not keep it: the queue is shut down, or already has an equal `T`. The caller must drop the
+    /// not store it, because it is shut down or already has an equal key. The caller must drop the
     /// returned `T` while the lock is not held.
     pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
@@ -360,9 +364,8 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`, unless the queue is shut down. Returns the passed `T` if the queue
-    /// does not keep it: the queue is shut down, or already has an equal `T`. The caller must drop
-    /// the returned `T` while the lock is not held.
+    /// Delays a key until `at`, unless the queue is shut down. If the key was delayed before, keeps
+    /// the earlier time and the higher priority. The result is that of [`add`](Self::add).
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);

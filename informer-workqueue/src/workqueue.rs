@@ -180,9 +180,11 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.delayed()
     }
 
-    /// Stops accepting keys, and drops delayed keys. Queued keys can still be taken; once the queue
-    /// is empty, every `get` returns `None`. Each waiting call of
-    /// [`shut_down_with_drain`](Self::shut_down_with_drain) returns at once, even if items remain.
+    /// Stops accepting keys, and drops delayed keys. Workers can still take queued keys. Once no
+    /// key is queued, every `get` returns `None`.
+    ///
+    /// Each waiting call of [`shut_down_with_drain`](Self::shut_down_with_drain) returns at once,
+    /// even if keys are still queued or workers still have items.
     pub fn shut_down(&self) {
         self.shared.shut_down(Mode::Down);
     }
@@ -190,9 +192,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// Stops accepting keys, drops delayed keys, and waits until no key is queued and workers have
     /// ended all items. Workers must continue to take items until `get` returns `None`.
     ///
-    /// Before the shutdown, a key can be added while a worker has an [`Item`] with this key. The
-    /// key is then queued again when the item ends, and the drain waits for the key. After the
-    /// shutdown, a [retry](Item::retry) only ends the item, and does not add the key again.
+    /// The drain includes keys that were added earlier, while a worker had an [`Item`] with the
+    /// same key: they are queued when the item ends. After the shutdown, a [retry](Item::retry)
+    /// only ends the item, and does not add the key again.
     ///
     /// Returns `true` after a complete drain, and `false` if [`shut_down`](Self::shut_down) ends
     /// the wait.

@@ -42,7 +42,7 @@ use std::sync::LazyLock;
 pub use wire::{Content, Fields, Malformed};
 pub use write::{put_bytes, put_double, put_nested, put_number};
 
-/// The name in `messages.txt` of an inlined field; see [`Field::is_inlined`].
+/// The text in `messages.txt` that replaces the names of [inlined](Field::is_inlined) fields.
 const INLINED: &str = "-";
 
 /// The table of messages. It is a static, because the compiler can copy a constant into a program
@@ -72,7 +72,8 @@ pub struct Message {
     pub is_choice: bool,
     /// The fields in the order of their numbers, as Go encodes them.
     pub fields: Vec<Field>,
-    /// By field number: the position in `fields` plus one, or 0 if there is no such field.
+    /// For each field number: the field's position in `fields` plus one, or 0 if there is no such
+    /// field.
     places: Vec<u8>,
 }
 
@@ -83,14 +84,14 @@ pub struct Field {
     pub number: u64,
     /// The field's name in JSON; `-` if [`is_inlined`](Self::is_inlined) is `true`.
     pub name: &'static str,
-    /// The position in [`Messages::text`] at which the field's name begins.
+    /// The position in [`Messages::text`], in bytes, at which the field's name begins.
     pub name_at: usize,
     /// Whether the value is a message whose fields are, in JSON, among the fields of the outer
     /// message.
     pub is_inlined: bool,
     /// Whether the field has one value or several, and when JSON omits it.
     pub shape: Shape,
-    /// The name of the value's type in [`Messages::text`]: the name of a message, such as
+    /// The type of the value as written in `messages.txt`: the name of a message, such as
     /// `core.v1.PodSpec`, or a letter, such as `s` for a string. For a list or a map, this is the
     /// type of each element.
     pub type_name: &'static str,
@@ -132,9 +133,9 @@ pub enum Type {
 /// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value. JSON omits zero and empty values; but an empty [`Type::Message`] is `{}`, an empty
-    /// quantity is `"0"`, and an empty [`Type::IntOrString`] is `0`. Go's protobuf encoder always
-    /// writes the field, except bytes that are nil.
+    /// One value. JSON omits zero and empty values; but an empty [`Type::Message`] is `{}`, an
+    /// empty quantity is `"0"`, and an empty [`Type::IntOrString`] is `0`. Go's protobuf encoder
+    /// always writes the field, except bytes that are nil.
     Plain,
     /// One value, which JSON never omits.
     Always,
@@ -243,7 +244,7 @@ impl Message {
         self.fields.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// Sorts the fields by number, and fills `places` with their positions.
+    /// Sorts `fields` by number, and computes `places` from their order.
     fn complete(&mut self) {
         self.fields.sort_by_key(|field| field.number);
         let numbers = self.fields.last().map_or(0, |field| field.number as usize + 1);

@@ -110,8 +110,8 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
     run_step(&mut command, "all crates with the lowest versions", signals)
 }
 
-/// Fails if the version in Cargo.toml does not allow the differences from `baseline`. `None` means
-/// the newest tag of a release.
+/// Compares the public interfaces with those of `baseline`, a commit or tag. Fails if the changes
+/// need a higher version in Cargo.toml. `None` selects the newest tag `v…`.
 fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> anyhow::Result<()> {
     let root = workspace::root();
     let Some(baseline) = baseline.map_or_else(last_release, |baseline| Ok(Some(baseline.to_owned())))? else {

@@ -37,8 +37,8 @@ impl Args {
 /// A Go module with its version, and the folder in it that contains the definitions.
 type Module = (&'static str, &'static str);
 
-/// The module of Gateway API. A later version can need a newer version of Go than the Go program in
-/// `xtask/controlplane`.
+/// The module of Gateway API. Before you select a later version, check that its `go.mod` needs no
+/// newer version of Go than `xtask/controlplane/go.mod`.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
 /// All modules with definitions, except [`GATEWAY_API`]. The code for these definitions is

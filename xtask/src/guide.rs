@@ -14,7 +14,8 @@ use crate::signals::Signals;
 use crate::tools::Tool;
 use crate::workspace;
 
-/// The program is built without its web server, because a browser can open the files.
+/// mdBook, which builds the guide. The arguments leave out its web server, because a browser can
+/// open the built pages as files.
 const MDBOOK: Tool =
     Tool { name: "mdbook", version: "0.5.4", args: &["--no-default-features", "--features", "search"] };
 

@@ -1,5 +1,5 @@
-//! `cargo xtask loom`: runs the test targets `loom`, in which the crate loom tries the
-//! interleavings of threads with at most three preemptions.
+//! `cargo xtask loom`: runs the test targets `loom`. The crate loom repeats each test with all
+//! thread interleavings that have at most three preemptions.
 
 use std::process::ExitCode;
 

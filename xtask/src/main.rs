@@ -58,8 +58,8 @@ enum Command {
     Guide(guide::Args),
     /// Test the inspector of informer-monitor in a headless Chromium
     Inspector(inspector::Args),
-    /// Try the thread interleavings with at most three preemptions at the locks and wake-ups of
-    /// queues, store and handlers
+    /// Run the concurrency tests of queues, store and handlers with the crate loom, which repeats
+    /// each test with all thread interleavings that have at most three preemptions
     Loom,
     /// Run the tests of this workspace's only unsafe code with the interpreter Miri, which finds
     /// undefined behavior, data races and leaks

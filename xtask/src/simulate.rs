@@ -44,10 +44,11 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(process::exit_code(status))
 }
 
-/// Returns the cargo command that runs the simulation. With `--workspace`, cargo selects the same
-/// features of dependencies as for all tests, so that it builds no dependency again.
+/// Returns the cargo command that runs the simulation.
 pub(crate) fn tests(args: &Args) -> Command {
     let mut command = workspace::cargo();
+    // With `--workspace`, the dependencies have the same features as in `cargo test --workspace`,
+    // so that cargo does not build the dependencies again.
     command
         .args(["test", "--workspace", "--test", "simulation"])
         .env("INFORMER_SEED", args.from.to_string())

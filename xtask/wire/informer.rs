@@ -47,7 +47,7 @@ struct SlimStatus {
     host_ip: Option<String>,
 }
 
-/// Returns only if the client fails.
+/// Runs the client until the benchmark kills the process. Returns only if an error occurs.
 pub(crate) fn main() -> anyhow::Result<()> {
     let plan = Plan::from_args()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start a runtime")?;

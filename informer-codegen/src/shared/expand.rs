@@ -125,8 +125,11 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Returns one `impl` block for each distinct [`Gate`] of `items`, wrapped in the gate's macros.
-/// The block for the gate `outer` gets no macros, because the surrounding code already has them.
+/// Groups `items` by their [`Gate`], and returns the generated code of each group. The closure
+/// `gate` returns the gate of an item, and `expand` generates the code of a group.
+///
+/// The macros of the gate surround the code of its group. The code for the gate `outer` has no
+/// macros, because the surrounding code already has these macros.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

@@ -67,18 +67,21 @@ impl LeaderElectionConfig {
     /// Default: 10 s. The time counts from the start of the last request that renewed the lease.
     ///
     /// The deadline must be shorter than the [lease duration](Self::lease_duration), which remains
-    /// 15 s unless it is set, too. If the cancelled work does not end within half of the
-    /// difference, the work is dropped. The other half allows for clocks of different speeds: with
-    /// the defaults, the fastest clock can run 1.2 times as fast as the slowest.
+    /// 15 s unless it is set, too. If the cancelled work does not end, it is dropped halfway
+    /// between the two: with the defaults, 12.5 s after the start of that request.
+    ///
+    /// Other candidates wait for the whole lease duration: by default, 15 s. So there is never more
+    /// than one leader if the fastest clock runs less than 1.2 times (15 s / 12.5 s) as fast as the
+    /// slowest.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
         self
     }
 
-    /// Sets the wait between attempts to acquire or renew the lease: 2 s by default. A leader
-    /// renews its lease at this interval. Other candidates wait up to 2.2 times as long, at random,
-    /// so that they do not send requests at the same time.
+    /// Sets the wait between two attempts to acquire or renew the lease. Default: 2 s. The leader
+    /// waits exactly this long. Each other candidate waits for a random time from 1 to 2.2 times as
+    /// long, so that the candidates do not all send requests at the same time.
     #[doc(alias = "RetryPeriod")]
     pub fn retry_period(mut self, period: Duration) -> Self {
         self.retry_period = period;
@@ -134,27 +137,28 @@ pub enum LeaderElectionError {
          2147483647"
     )]
     LeaseDuration {
-        /// The configured value.
+        /// The configured lease duration.
         lease_duration: Duration,
     },
-    /// The renew deadline is not shorter than the lease duration.
+    /// The renew deadline is too long. It must be shorter than the lease duration.
     #[error(
         "invalid renew_deadline {renew_deadline:?}: it must be less than the lease_duration, {lease_duration:?}; the \
          leader needs the time between the two to stop its work"
     )]
     RenewDeadline {
-        /// The configured value.
+        /// The configured renew deadline.
         renew_deadline: Duration,
         /// The configured lease duration, which must be longer than the renew deadline.
         lease_duration: Duration,
     },
-    /// The retry period is zero, or 1.2 retry periods are not shorter than the renew deadline.
+    /// The retry period is zero or too long. 1.2 times its value must be less than the renew
+    /// deadline.
     #[error(
         "invalid retry_period {retry_period:?}: it must be more than zero, and 1.2 times its value must be less than \
          the renew_deadline, {renew_deadline:?}"
     )]
     RetryPeriod {
-        /// The configured value.
+        /// The configured retry period.
         retry_period: Duration,
         /// The configured renew deadline, which must be more than 1.2 retry periods.
         renew_deadline: Duration,

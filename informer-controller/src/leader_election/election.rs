@@ -50,6 +50,7 @@ pub(super) enum Next {
     /// The attempt neither made this candidate the leader nor extended its leadership. A candidate
     /// that already leads continues to lead until its renew deadline.
     Failed,
+    /// This candidate was the leader, but its claim is no longer in the lease.
     Lost,
 }
 
@@ -79,12 +80,14 @@ impl Election {
         self.seen.as_ref().and_then(|(lease, _)| record::holder(lease))
     }
 
-    /// Returns the time by which this leader must renew its lease, or stop its work.
+    /// Returns the deadline of the next renewal, after which the leader cancels its work. `None` if
+    /// this candidate does not lead.
     pub(super) fn renew_by(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.renew_deadline)
     }
 
-    /// Returns the time after which the leader's work must not run.
+    /// Returns the time at which the work is dropped if the lease is not renewed before. `None` if
+    /// this candidate does not lead.
     pub(super) fn work_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.work_limit())
     }
@@ -104,7 +107,8 @@ impl Election {
         }
     }
 
-    /// Processes the response to a request. `sent` is the time at which the request was started.
+    /// Updates this candidate after a response. Returns the next request of the attempt, or the
+    /// result of the attempt. `sent` is the time at which `request` was started.
     pub(super) fn process_response(
         &mut self,
         request: &Request,
@@ -134,8 +138,9 @@ impl Election {
         }
     }
 
-    /// Records the lease that a successful write returned. This candidate then leads, unless the
-    /// response arrived after the renew deadline.
+    /// Records the lease that a successful write returned. Returns [`Next::Leading`], and this
+    /// candidate leads. Exception: returns [`Next::Failed`] if the response took longer than the
+    /// renew deadline.
     fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
         self.seen = Some((lease, now));
         self.is_seen_outdated = false;
@@ -148,7 +153,8 @@ impl Election {
         Next::Leading
     }
 
-    /// Records a lease that was read, and decides what follows.
+    /// Records a lease that was read. Returns the next request of the attempt, or the result of the
+    /// attempt.
     fn process_read(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
         self.is_seen_outdated = true;
         let since = self.observe(lease, now);
@@ -178,9 +184,9 @@ impl Election {
         since
     }
 
-    /// Returns the claim that this candidate writes to acquire the lease. If an earlier attempt has
-    /// an unknown outcome, returns the claim of that attempt, so that the candidate recognizes its
-    /// lease if the server applied the attempt.
+    /// Returns the claim that this candidate writes to acquire the lease. A repeated attempt uses
+    /// the same claim, if no other candidate has acquired the lease since. So if the server applied
+    /// the earlier write, this candidate recognizes the lease as its own.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));
@@ -198,8 +204,9 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Returns the first request of a release of the lease; `None` if this candidate has no claim,
-    /// and so cannot hold the lease.
+    /// Returns the first request of a release: a write that removes the holder, or a read if the
+    /// known lease is possibly outdated. `None` if this candidate has no claim, and so cannot hold
+    /// the lease.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {
@@ -244,8 +251,9 @@ impl Election {
         }
     }
 
-    /// Returns the wait before the next attempt. `share`, from 0 to 1, is the part of the maximum
-    /// jitter that is added to the retry period.
+    /// Returns the wait before the next attempt. A leader waits for one retry period. Another
+    /// candidate waits longer by a random part: `share`, from 0 to 1, times the maximum of this
+    /// part.
     pub(super) fn pause(&self, share: f64) -> Duration {
         let jitter = if self.renewed.is_some() { 0.0 } else { share * super::config::JITTER_FACTOR };
         self.config.retry_period.mul_f64(1.0 + jitter)

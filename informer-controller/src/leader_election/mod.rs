@@ -242,7 +242,7 @@ impl LeaderElector {
                 Next::Send(more) => {
                     // `renew` can drop this attempt before it ends, so record the failure now.
                     if problem.is_some() {
-                        self.reporter.record_attempt(self.election.leader(), problem);
+                        self.reporter.record(self.election.leader(), problem);
                     }
                     request = more;
                     continue;
@@ -251,7 +251,7 @@ impl LeaderElector {
                 Next::Failed => Outcome::Failed,
                 Next::Lost => Outcome::Lost,
             };
-            self.reporter.record_attempt(self.election.leader(), problem);
+            self.reporter.record(self.election.leader(), problem);
             return outcome;
         }
     }
@@ -265,7 +265,7 @@ impl LeaderElector {
             let Ok((response, problem)) = timeout_at(deadline, self.send(&request)).await else { return };
             next =
                 self.election.process_release_response(&request, response, Instant::now(), Timestamp::now());
-            self.reporter.record_attempt(self.election.leader(), problem);
+            self.reporter.record(self.election.leader(), problem);
         }
     }
 

@@ -51,18 +51,19 @@ impl ElectionStatus {
         self.state.borrow().leader.clone()
     }
 
-    /// Returns whether this candidate leads. At shutdown, the result is
-    /// `true` until the work has ended. When the lease is lost, the result is `false` at once,
-    /// before the cancelled work ends.
+    /// Returns whether this candidate leads. At shutdown, the result is `true` until the work has
+    /// ended. When the lease is lost, the result is `false` at once, before the cancelled work
+    /// ends.
     #[must_use]
     #[doc(alias = "IsLeader")]
     pub fn is_leading(&self) -> bool {
         self.state.borrow().is_leading
     }
 
-    /// Returns the failure of the last attempt to acquire, renew or release the lease, if it
-    /// failed. An attempt that finds another leader does not count as failed. If a request of the
-    /// current attempt has failed, returns that failure.
+    /// Returns why the last attempt to acquire, renew or release the lease failed. `None` if it did
+    /// not fail. An attempt that finds another leader does not count as failed.
+    ///
+    /// The failure of a request is returned at once, before the attempt ends.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()
@@ -98,9 +99,9 @@ impl Reporter {
         ElectionStatus { state: self.state.subscribe() }
     }
 
-    /// Records the lease's holder after an attempt, and the failure if the attempt failed. Also
-    /// records the failure of a request during an attempt.
-    pub(super) fn record_attempt(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
+    /// Records the last known holder of the lease (`None` if there is none) and the failure of a
+    /// request. `None` as `problem` removes the recorded failure.
+    pub(super) fn record(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
         let (lease, now) = (&self.lease, problem.clone());
         let before = self.change(|state| {
             state.leader = leader.map(str::to_owned);

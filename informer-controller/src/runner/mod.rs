@@ -170,20 +170,19 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets how long [`run`](Self::run) waits until all informers are synced. Default: two minutes,
-    /// as in controller-runtime.
+    /// Sets how long [`run`](Self::run) waits until all informers are synced. If they are not
+    /// synced by then, `run` returns an error. Default: two minutes, as in controller-runtime.
     ///
-    /// The limit also applies while the controller runs. A key can wait because a cache has not
-    /// listed the key's namespace, or no longer watches it. If the wait is longer than the limit, a
-    /// warning names the namespace, and the key continues to wait.
+    /// Later, a warning is logged if a key waits longer than this for a cache that has not listed
+    /// the key's namespace, or no longer watches it. The key continues to wait.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
         self
     }
 
-    /// Sets how long running reconcile calls may continue after shutdown. Default: 30 seconds, as
-    /// in controller-runtime.
+    /// Sets the time limit for reconcile calls that still run at shutdown. When the limit is over,
+    /// these calls are dropped. Default: 30 seconds, as in controller-runtime.
     #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
         self.drain_timeout = limit;
@@ -205,9 +204,12 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` is called with the old and with the new object, so that a change
     /// of the owner queues both owners. For a deletion, `keys` is called with the last known state
-    /// of the object. If the object's preceding event had another state, `keys` is also called with
-    /// that state. `keys` runs in a handler, so `keys` must be quick and must not block. If `keys`
-    /// panics, the event is lost and the panic is logged.
+    /// of the object. Sometimes this state is new: the object changed shortly before its deletion,
+    /// and no earlier event had the change. Then `keys` is also called with the state before the
+    /// change.
+    ///
+    /// `keys` runs in a handler, so `keys` must be quick and must not block. If `keys` panics, the
+    /// event is lost and the panic is logged.
     ///
     /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
     /// [`Priority::Normal`]. A [released](informer_core::Event::Released) object, which left the
@@ -232,14 +234,14 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         let handler = feed(self.queue.clone(), keys);
         let cache = informer.clone();
         self.feeds.push(Box::new(move || cache.add_event_handler_with(handler, &options)));
-        self.caches.push(ReadCache { cache: Box::new(informer.clone()), is_watched: true });
+        self.caches.push(ReadCache { cache: Box::new(informer.clone()), is_trigger: true });
         self
     }
 
     /// Adds a cache that the reconcile function reads. Workers wait until the cache is synced. Its
     /// changes queue no keys.
     pub fn waits_for(mut self, cache: impl CacheSync + 'static) -> Self {
-        self.caches.push(ReadCache { cache: Box::new(cache), is_watched: false });
+        self.caches.push(ReadCache { cache: Box::new(cache), is_trigger: false });
         self
     }
 

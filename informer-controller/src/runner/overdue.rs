@@ -26,8 +26,9 @@ impl Overdue {
         Self { controller: controller.to_owned(), deadline, logged: Mutex::default() }
     }
 
-    /// Logs that keys of this namespace wait for a cache, unless a warning about the namespace was
-    /// logged within `self.deadline`. `cache` returns the description of that cache.
+    /// Logs a warning that keys of this namespace wait for a cache. Logs nothing if the last
+    /// warning about the namespace is more recent than `self.deadline`. `cache` returns the
+    /// description of the cache. The caller checks how long the keys have waited.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
         if self.should_log(namespace) {
             tracing::warn!(

@@ -16,10 +16,10 @@ pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
+    /// The keys to park, which the workers send.
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// The parked keys: they wait for the caches. While a key waits, it can be queued again, and a
-    /// worker then sends it to `arrivals` again. The value is the highest priority that arrived
-    /// with the key.
+    /// The parked keys: they wait for the caches. The value is the priority with which the key will
+    /// be queued again. If a key arrives again while it is parked, the higher priority is kept.
     pub(super) parked: HashMap<T, Priority>,
 }
 

@@ -1,14 +1,13 @@
-//! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch the key's
-//! namespace.
+//! [`Readiness`]: decides whether a key is reconciled now, waits for a cache, or is dropped.
 //!
-//! The caches are not ready for a key in three cases:
+//! A trigger cache is a cache whose changes add keys to the queue. A key waits in three cases:
 //!
 //! - A cache has possibly not received a write that the controller made for the key.
 //! - A cache has not listed the key's namespace. The namespace was added after the workers had
 //!   started, or the server forbids listing it. A reconcile function would treat the unlisted
 //!   objects as missing.
-//! - A cache that adds keys to the queue no longer watches the namespace, but another such cache
-//!   does. A reconcile function would treat the objects that left the cache as deleted.
+//! - One trigger cache no longer watches the namespace, but another trigger cache does. A reconcile
+//!   function would treat the objects that left the cache as deleted.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -29,8 +28,8 @@ pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
 /// A cache that the reconcile function reads.
 pub(super) struct ReadCache {
     pub(super) cache: Box<dyn CacheSync>,
-    /// Whether a change in this cache adds keys to the queue.
-    pub(super) is_watched: bool,
+    /// Whether this cache is a trigger cache: its changes add keys to the queue.
+    pub(super) is_trigger: bool,
 }
 
 pub(super) struct Readiness<T> {
@@ -44,43 +43,48 @@ pub(super) struct Readiness<T> {
 enum Coverage {
     /// All caches that watch the namespace have listed it.
     Complete,
-    /// A cache has not listed the namespace yet. Or a cache that adds keys to the queue no longer
-    /// watches the namespace, but another such cache still watches it.
+    /// Keys of the namespace wait for a cache, for one of these reasons:
+    ///
+    /// - The cache has not listed the namespace yet.
+    /// - The cache is a trigger cache and no longer watches the namespace, but another trigger
+    ///   cache still does.
     Partial {
-        /// The index in `Readiness::caches` of a cache that has not listed the namespace. If there
-        /// is no such cache: the index of a cache that no longer watches the namespace.
+        /// The index in `Readiness::caches` of the cache for which the keys wait.
         cache_index: usize,
-        /// Set when the cache `caches[cache_index]` has listed the namespace, or watches the
-        /// namespace again. Cancelled if the informer of this cache stops before that, or if the
-        /// namespace is removed before this cache has listed it.
+        /// Set when this cache has listed the namespace, or watches the namespace again. Cancelled
+        /// if the informer of this cache stops, or stops listing the namespace because it was
+        /// removed.
         complete: Completion,
-        /// One token for each cache that adds keys to the queue and still watches the namespace. A
-        /// token is cancelled when its cache stops watching the namespace.
-        other_watches: Vec<CancellationToken>,
+        /// One token for each trigger cache that watches the namespace. A token is cancelled when
+        /// its cache stops watching the namespace.
+        watch_tokens: Vec<CancellationToken>,
     },
     /// Keys of the namespace are dropped, for one of these reasons:
     ///
-    /// - All caches that add keys to the queue and watched the namespace have stopped watching it.
-    /// - One of these caches has stopped watching the namespace, and its informer has stopped. A
-    ///   wait until the cache watches the namespace again would never end.
-    /// - The informer of any cache has stopped before it had listed the namespace.
+    /// - No trigger cache watches the namespace any more.
+    /// - A trigger cache no longer watches the namespace, and cannot watch it again, because its
+    ///   informer has stopped.
+    /// - An informer has stopped before it had listed the namespace.
     Released,
 }
 
-/// What a worker does with a key.
+/// The next step of a worker that has a key from the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
+    /// Call the reconcile function with the key.
     Reconcile,
     /// Hold the key, without occupying a worker, until the caches are ready for it.
     Park,
-    /// Drop the key; see [`Coverage::Released`].
+    /// Remove the key from the queue without a reconcile call, because its namespace is no longer
+    /// watched or an informer has stopped; see [`Coverage::Released`].
     Drop,
 }
 
-/// Shows whether the caches watch the namespace of a key that is being reconciled.
+/// The data for [`is_namespace_watched`](super::ReconcileRequest::is_namespace_watched) during one
+/// reconcile call. It is created before the call, for the namespace of the key.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamespaceView {
-    /// Whether a cache had already stopped watching the namespace when this view was created.
+    /// Whether the namespace was removed from at least one cache before this view was created.
     is_released: bool,
     /// One token for each cache that watched the namespace when this view was created. A token is
     /// cancelled when its cache stops watching the namespace.
@@ -134,8 +138,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {
-                Coverage::Partial { cache_index, complete, other_watches } => {
-                    let change = change(&complete, &other_watches);
+                Coverage::Partial { cache_index, complete, watch_tokens } => {
+                    let change = coverage_change(&complete, &watch_tokens);
                     if timeout(self.overdue.deadline, change).await.is_err() {
                         let namespace = (self.namespace_of)(key).unwrap_or_default();
                         self.overdue.report(namespace, || self.caches[cache_index].cache.waiting_for());
@@ -165,8 +169,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                 return Coverage::Released;
             }
             match watch {
-                NamespaceWatch::Watched { removed } if read.is_watched => watched.push(removed),
-                NamespaceWatch::Released { watched_again } if read.is_watched => {
+                NamespaceWatch::Watched { removed } if read.is_trigger => watched.push(removed),
+                NamespaceWatch::Released { watched_again } if read.is_trigger => {
                     // The informer has stopped, so it will never watch the namespace again.
                     if is_cancelled(&watched_again) {
                         return Coverage::Released;
@@ -185,17 +189,18 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
             // If `complete` is set, the namespace was listed, or added again, after the loop above
             // had read the state of the cache. `ready` then reads the state again without a wait.
             Some((cache_index, complete)) => {
-                Coverage::Partial { cache_index, complete, other_watches: watched }
+                Coverage::Partial { cache_index, complete, watch_tokens: watched }
             }
             None => Coverage::Complete,
         }
     }
 }
 
-/// Waits until `complete` is set or cancelled, or until one of `other_watches` is cancelled. Both
-/// are fields of [`Coverage::Partial`].
-async fn change(complete: &Completion, other_watches: &[CancellationToken]) {
-    let mut removals: FuturesUnordered<_> = other_watches.iter().map(CancellationToken::cancelled).collect();
+/// Waits until the [`Coverage`] of a namespace can have changed: until `complete` is set or
+/// cancelled, or one of `watch_tokens` is cancelled. The arguments are the fields of
+/// [`Coverage::Partial`].
+async fn coverage_change(complete: &Completion, watch_tokens: &[CancellationToken]) {
+    let mut removals: FuturesUnordered<_> = watch_tokens.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
         _ = complete.wait() => {}
@@ -257,7 +262,7 @@ mod tests {
 
     /// Returns the action for a key whose namespace has these states in the caches of a controller.
     fn action(states: impl IntoIterator<Item = NamespaceWatch>) -> Action {
-        let read = |state| ReadCache { cache: Box::new(FixedCache(state)), is_watched: true };
+        let read = |state| ReadCache { cache: Box::new(FixedCache(state)), is_trigger: true };
         let caches = states.into_iter().map(read).collect();
         let overdue = Overdue::new("maps", Duration::ZERO);
         let namespace_of: NamespaceOf<ObjectKey> = Arc::new(ObjectKey::namespace);

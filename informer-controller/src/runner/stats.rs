@@ -58,9 +58,11 @@ pub struct RunnerStats {
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace), or because an informer
     /// stopped before it had listed their namespace.
     pub dropped: u64,
-    /// How often a key was parked: the key waited for a cache, without occupying a worker. The
-    /// cache had not listed the key's namespace, no longer watched this namespace, or had possibly
-    /// not received a write that the controller made for the key.
+    /// The number of times that a key was parked, for all keys together. A parked key waits for a
+    /// cache, without occupying a worker, for one of these reasons:
+    ///
+    /// - The cache has not listed the key's namespace, or no longer watches it.
+    /// - The cache has possibly not received a write that the controller made for the key.
     pub parked: u64,
     /// How often the wait of a parked key ended at the
     /// [deadline](crate::WriteTracker::with_deadline) of a write that the controller made for the

@@ -44,7 +44,7 @@ where
     E: Into<Box<dyn Error + Send + Sync>>,
 {
     /// Processes keys until `stop` is cancelled, or until the queue is shut down and empty. A
-    /// reconcile call that is running when `stop` is cancelled completes.
+    /// running reconcile call is not interrupted when `stop` is cancelled.
     pub(super) async fn run(self, stop: CancellationToken) {
         // The inner `None` is the end of the queue.
         while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {

@@ -24,9 +24,9 @@ use informer_factory::SharedIndexInformer;
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The id of the write, and the [`Condition`] under which the cache has it. `None` if the
-    /// informer will never receive the write, or if a method of this guard has reported the
-    /// outcome.
+    /// The id of the write in the tracker, and the [`Condition`] that ends the wait of the key.
+    /// `None` if the informer will never receive the write, or if a method of this guard has
+    /// reported the outcome.
     condition: Option<(u64, Condition)>,
     outcome_known: CancellationToken,
 }
@@ -64,7 +64,7 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {
-            self.writes.replace_condition(id, Condition::Outcome(settlement));
+            self.writes.replace_condition(id, Condition::OutcomeUnknown(settlement));
             self.outcome_known.cancel();
         }
     }

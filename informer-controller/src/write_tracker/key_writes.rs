@@ -19,10 +19,11 @@ use informer_factory::SharedIndexInformer;
 /// the handle. A clone is another handle to the same writes.
 ///
 /// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which
-/// also report the outcome. If these methods do not fit, call [`begin`](Self::begin) before the
-/// request and report its outcome afterwards.
+/// also report the outcome of the request. If these methods do not fit, call [`begin`](Self::begin)
+/// before the request. Report the outcome to the returned [`WriteInFlight`] after the request.
 ///
-/// Each write has the [deadline](WriteTracker::with_deadline) of the tracker.
+/// The tracker's [deadline](WriteTracker::with_deadline) limits how long the key waits for each
+/// write.
 pub struct KeyWrites<T> {
     tracker: WriteTracker<T>,
     key: T,
@@ -55,14 +56,13 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   before the write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
     ///   is unknown. [`ready`](Self::ready), which a `ControllerRunner` calls for each waiting key,
-    ///   reads the object's metadata from the server. The key waits until the informer has that
-    ///   state. So a failed write usually delays its key only for the time of a read, and not until
-    ///   the [deadline](WriteTracker::with_deadline) of the write.
+    ///   reads the object's metadata from the server. The key then waits until the informer has the
+    ///   metadata that was read. This is usually much earlier than the
+    ///   [deadline](WriteTracker::with_deadline) of the write.
     /// - An object whose name the server generates cannot be read, because its name is not known.
     ///   If the outcome of its creation is unknown, the key waits until the deadline.
-    /// - If `object` has a namespaced kind, set its `metadata.namespace`. Without the namespace, the
-    ///   object can be read only if the informer was created for one namespace, or if no other
-    ///   namespace has an object with this name. Otherwise, after an unknown outcome, the key waits
+    /// - If `object` has a namespaced kind, set its `metadata.namespace`. Without the namespace, it
+    ///   is often not possible to read the object. After an unknown outcome, the key then waits
     ///   until the deadline.
     ///
     /// ```no_run
@@ -111,14 +111,15 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Sends a deletion or eviction of `object`, and records the outcome for the [key](Self::key)
-    /// of this handle. The key is not [ready](Self::is_ready) until the informer's store lacks an
-    /// object with the UID of `object`, or has this object with a deletion timestamp.
+    /// of this handle. While the key waits for the deletion, it is not [ready](Self::is_ready).
     ///
-    /// The content of the response does not matter; it can be an object or a `Status`. "Not found"
-    /// means that the object was deleted; possibly the informer has not received the deletion yet.
-    /// After any other rejection, nothing was deleted. After an error with an unknown outcome,
-    /// [`ready`](Self::ready) reads the object's metadata from the server. The key then waits until
-    /// the informer has that state.
+    /// - After success, the key waits until the object has left the informer's store, or has a
+    ///   deletion timestamp there. The object is identified by its UID. The content of the response
+    ///   does not matter; it can be an object or a `Status`.
+    /// - "Not found" counts as success, because the object was deleted earlier.
+    /// - After any other rejection, nothing was deleted and the key does not wait.
+    /// - After an error with an unknown outcome, [`ready`](Self::ready) reads the object's metadata
+    ///   from the server. The key then waits until the informer has the state that was read.
     ///
     /// # Errors
     /// The errors of the request, unchanged.
@@ -145,11 +146,15 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         response
     }
 
-    /// Records an applied write. The key is not [ready](Self::is_ready) until `informer` has the
-    /// version that the server returned, or has removed the object because it is outside the
-    /// selector. Nothing is recorded if the informer will never receive the object, or if the
-    /// object's version is not a number (as after a dry run), because such a version cannot be
-    /// compared with others.
+    /// Records a write that the server has applied. `written` is the object in the response. The
+    /// key is not [ready](Self::is_ready) until `informer` has this version of the object, or has
+    /// removed the object because it no longer matches the selector of `informer`.
+    ///
+    /// Nothing is recorded in two cases:
+    ///
+    /// - `informer` never receives the object.
+    /// - The object's version is not a number, as after a dry run. Such a version cannot be
+    ///   compared with others.
     ///
     /// Some requests return a `Status` and not the object. Do not record a `Status`, because it has
     /// no version.
@@ -168,9 +173,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Records a request before it is sent. The key is not [ready](Self::is_ready) before the
-    /// outcome is reported to the returned guard, or the [deadline](WriteTracker::with_deadline) of
-    /// this write is over.
+    /// Records a request before it is sent. The key is not [ready](Self::is_ready) until you report
+    /// the outcome to the returned guard, or until the [deadline](WriteTracker::with_deadline) is
+    /// over.
     pub fn begin(&self) -> WriteInFlight<T> {
         let outcome_known = CancellationToken::new();
         let condition = self.tracker.add(&self.key, Condition::InFlight(outcome_known.clone()));
@@ -210,9 +215,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Waits until the caches have all writes for the key, including writes that are recorded
-    /// during the wait. The wait for each write ends at the write's
-    /// [deadline](WriteTracker::with_deadline) at the latest. Returns `false` if a deadline ended
-    /// the wait for a write, which a cache can still lack; `true` otherwise.
+    /// during the wait. The wait for each write ends at its [deadline](WriteTracker::with_deadline)
+    /// at the latest. Returns `false` if a wait ended at the deadline; a cache can then still lack
+    /// the write. Otherwise returns `true`.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -234,7 +239,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         // Timeouts are ignored, because the next iteration of `ready` checks the condition and the
         // deadline.
         match &pending.condition {
-            Condition::Outcome(settlement) => {
+            Condition::OutcomeUnknown(settlement) => {
                 if let Ok(condition) = timeout_at(pending.until, settlement.settle()).await {
                     self.tracker.settle(&self.key, pending.id, condition);
                 }
@@ -250,8 +255,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Forgets all recorded writes for the key, so that the key no longer waits for them. Call this
-    /// method when the key will not be reconciled any more and its last request has ended. A
-    /// request in flight is recorded again when it ends, unless the server rejects it.
+    /// method when the key will not be reconciled any more. Before the call, wait until all tracked
+    /// requests for the key have ended: a request that ends later is recorded again.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);

@@ -6,8 +6,9 @@
 //! client-go has no counterpart; the expectations of the `ReplicaSet` controller count events and
 //! don't compare versions.
 //!
-//! The tracker has one lock. While it is held, no user code is called except `Hash`, `Eq`, `Clone`
-//! and `Drop` of keys.
+//! A write is expired when its deadline is over: its key no longer waits for this write. The
+//! tracker has one lock. While it is held, no user code is called except `Hash`, `Eq`, `Clone` and
+//! `Drop` of keys.
 
 mod in_flight;
 mod key_writes;
@@ -58,19 +59,26 @@ pub use key_writes::KeyWrites;
 /// }
 /// ```
 ///
-/// A key no longer waits for a write
+/// A key waits for a write until one of these is true:
 ///
-/// - when the store has the written version or a later one;
-/// - when a deleted object, identified by its UID, has left the store or has a deletion timestamp
-///   there;
-/// - at once, if the informer will never receive it: the object is in another namespace or has
-///   other labels, the object's version is not a number, or the informer has stopped;
-/// - when the server has rejected it;
-/// - if the outcome of the request is unknown (a lost connection, a timeout or a 5xx status): when
-///   the store has the state of the object that [`KeyWrites::ready`] has read from the server;
-/// - at the [deadline](Self::with_deadline) in all other cases. One example is a write with an
-///   unknown outcome whose object is not known. Another example is a write to an object that the
-///   informer does not receive because of its field selector.
+/// - The store has the written version of the object, or a later version.
+/// - The write was a deletion, and the store does not have the object (identified by its UID), or
+///   has it with a deletion timestamp.
+/// - The server has rejected the write.
+/// - The outcome of the request is unknown (a lost connection, a timeout or a 5xx status).
+///   [`KeyWrites::ready`] has read the object from the server, and the store has the state that was
+///   read.
+/// - The [deadline](Self::with_deadline) is over.
+///
+/// A key does not wait in these cases:
+///
+/// - The informer never receives the object: the object is in another namespace, or its labels do
+///   not match the informer's selector.
+/// - The object's version is not a number.
+/// - The informer has stopped.
+///
+/// Note: if only the informer's field selector excludes the object, the key can wait until the
+/// deadline.
 ///
 /// Only the key for which a write is recorded waits for the write. If a write concerns several
 /// keys, record it for each of these keys. A deletion of a collection can't be tracked: delete the
@@ -84,28 +92,28 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// The total number of timed-out writes. A write times out if `deadline` is over before the
-    /// caches are known to have the write.
+    /// The number of writes whose keys stopped waiting because the deadline was over.
     timed_out: AtomicU64,
 }
 
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// While fewer keys than this have writes, the tracker does not search the writes of all keys
-    /// for expired ones. A write is expired when its deadline is over.
+    /// The number of keys with writes at which [`sweep`](Self::sweep) removes the expired writes of
+    /// all keys.
     sweep_at: usize,
 }
 
-/// The removed records of writes. They are dropped while the tracker's lock is not held: a record
-/// can hold the last reference to a store, and the drop of its objects can run user code.
+/// Records of writes that were removed from the tracker. Drop them while the lock of the tracker is
+/// not held: a record can hold the last reference to a store, and the drop of its objects can run
+/// user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The minimum of [`Keys::sweep_at`]. While fewer keys than this have writes, the tracker does not
-/// search the writes of all keys for expired ones. A write is expired when its deadline is over.
+/// The minimum number of keys with writes at which the expired writes of all keys are removed; see
+/// [`Keys::sweep_at`].
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
-/// The maximum of [`Shared::deadline`], after which a key no longer waits for a write: a year.
+/// The longest deadline that a tracker can have: a year.
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<T: Hash + Eq + Clone> WriteTracker<T> {
@@ -119,15 +127,17 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self::with_deadline(Self::DEADLINE)
     }
 
-    /// Returns a tracker with this deadline. After a write is recorded [for a key](Self::of), the
-    /// key is not [ready](KeyWrites::is_ready) until the caches have the write or the deadline is
-    /// over. Until then, a controller does not reconcile the key.
+    /// Returns a tracker with this deadline: how long a key waits for one write at most. When the
+    /// deadline is over, the key is [ready](KeyWrites::is_ready) although a cache can lack the
+    /// write, and a controller reconciles the key.
     ///
-    /// The deadline counts from the start of the write's request, and starts again when the request
-    /// ends or is cancelled. If the outcome is unknown, the deadline also starts again when
-    /// [`KeyWrites::ready`] has read the object from the server. The deadline should be longer than
-    /// the lag of the caches when the server is busy. After a cancelled request, except a deletion,
-    /// the key waits for the whole deadline.
+    /// The time counts from the start of the request. It starts again at two events:
+    ///
+    /// - The request ends or is cancelled.
+    /// - The outcome is unknown, and [`KeyWrites::ready`] has read the object from the server.
+    ///
+    /// Set a deadline that is longer than the lag of the caches when the server is busy. After a
+    /// cancelled create, update or patch, the key waits for the whole deadline.
     #[must_use]
     pub fn with_deadline(deadline: Duration) -> Self {
         let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: MIN_KEYS_TO_SWEEP };
@@ -150,13 +160,16 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         self.shared.keys.lock().pending.len()
     }
 
-    /// Returns the total number of timed-out writes. A write times out if its
-    /// [deadline](Self::with_deadline) is over before the caches are known to have the write.
+    /// Returns how many writes had not arrived in the caches at their
+    /// [deadline](Self::with_deadline), since the tracker was created.
     ///
-    /// A timed-out write is counted when [`KeyWrites::is_ready`] or [`KeyWrites::ready`] is called
-    /// for its key. If a newer write is recorded before such a call, the older write is possibly
-    /// never counted. A write whose request ends after the deadline gets a new deadline, and can be
-    /// counted again.
+    /// The number is not exact:
+    ///
+    /// - A write is counted when [`KeyWrites::is_ready`] or [`KeyWrites::ready`] is called for its
+    ///   key. If a newer write is recorded before this call, the older write is possibly never
+    ///   counted.
+    /// - If a request ends after the deadline, the deadline starts again, and the write is possibly
+    ///   counted a second time.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -166,7 +179,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Records a write for `key`. Returns the id of the write, and `condition` unchanged.
+    /// Records a write for `key`, which then waits until `condition` is met. Returns the id of the
+    /// write and the same condition, which a [`WriteInFlight`] keeps.
     fn add(&self, key: &T, condition: Condition) -> (u64, Condition) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -179,8 +193,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, condition)
     }
 
-    /// Makes [`KeyWrites::ready`] for the key wait until a store has reached `version`. Of several
-    /// versions for the same key and store, only the latest is kept.
+    /// Records that the key waits until a store has the resource version `version`. `watermarks` is
+    /// the watermark of this store. The key waits for only one version of each store: the newest.
     fn add_version(&self, key: &T, watermarks: Watermarks, version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -202,8 +216,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Sets the condition that ends the wait for a write, and restarts the deadline of the write,
-    /// even if the deadline was over.
+    /// Replaces the condition of a write, and restarts the deadline of the write. If the write was
+    /// already removed, it is recorded again.
     fn replace_condition(&self, key: &T, id: u64, condition: Condition) {
         let replaced = Arc::new(Pending::new(id, self.until(), condition));
         let mut keys = self.shared.keys.lock();
@@ -219,8 +233,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(old);
     }
 
-    /// Ends the wait for the outcome of a write, after its object was read from the server. The key
-    /// now waits until the cache meets `condition`, if there is one.
+    /// Removes a write with an unknown outcome, after its object was read from the server. If there
+    /// is a `condition`, the key waits for it from now on.
     fn settle(&self, key: &T, id: u64, condition: Option<Condition>) {
         // The condition is added before the write is removed, so that the key waits without a gap.
         if let Some(condition) = condition {
@@ -268,8 +282,8 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes every write whose deadline is over. Does nothing while fewer than `sweep_at` keys
-    /// have writes.
+    /// Removes the expired writes of all keys, if at least `sweep_at` keys have writes. Returns the
+    /// removed writes.
     fn sweep(&mut self, now: Instant) -> Garbage {
         let mut garbage = Garbage::new();
         if self.pending.len() >= self.sweep_at {
@@ -282,8 +296,8 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes each write for the key if the write's deadline is over. Does nothing unless the
-    /// number of the key's writes is a power of two, so that adding many writes for one key stays
+    /// Removes and returns the expired writes of the key. The search is done only when the number
+    /// of writes for the key is 1, 2, 4, 8 and so on, so that adding many writes for one key stays
     /// fast.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
         match self.pending.get(key) {

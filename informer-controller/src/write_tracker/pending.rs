@@ -15,9 +15,9 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// The watermark of a store, or of a namespace that is watched separately: the resource version
-/// reached so far. The channel is closed when the informer has stopped or no longer watches the
-/// namespace.
+/// A receiver of the watermark of a store: the resource version that the store has reached. If the
+/// informer watches each namespace separately, it is the watermark of one namespace. The channel is
+/// closed when the informer has stopped or no longer watches the namespace.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
 /// A write that a cache possibly lacks, the condition that ends the wait for the write, and the
@@ -35,8 +35,8 @@ impl Pending {
         Self { id, until, condition, is_expired: AtomicBool::new(false) }
     }
 
-    /// Returns whether the deadline is over. If it is, [`is_expired`](Self::is_expired) returns
-    /// `true` from now on.
+    /// Marks the write as [expired](Self::is_expired) if the deadline is over at `now`. Returns
+    /// whether the deadline is over.
     pub(super) fn expire(&self, now: Instant) -> bool {
         let is_over = self.until <= now;
         if is_over {
@@ -49,7 +49,7 @@ impl Pending {
         is_over
     }
 
-    /// Returns whether [`expire`](Self::expire) has found that the deadline is over.
+    /// Returns whether [`expire`](Self::expire) has marked the write.
     pub(super) fn is_expired(&self) -> bool {
         self.is_expired.load(Ordering::Relaxed)
     }
@@ -59,43 +59,38 @@ impl Pending {
 /// informer has stopped or no longer watches the namespace.
 #[derive(Clone)]
 pub(super) enum Condition {
-    Version {
-        watermarks: Watermarks,
-        version: ResourceVersion,
-    },
-    /// For an object that the cache has, but will remove. Met when the cache has removed the
-    /// object, or has reached the resource version `version`. There are two cases:
-    /// - The server has the object, but outside the informer's selector. Then `version` is the
-    ///   object's version on the server.
-    /// - A read did not find the object on the server. Then `version` is the version of the
-    ///   response to this read.
-    Leaving {
-        watermarks: Watermarks,
-        version: ResourceVersion,
-        is_absent: StoreCheck,
-    },
-    /// For a request to delete an object. Met when one of these is true:
-    /// - The cache has reached `version`, which the object had before the request, and
-    ///   `shows_deletion` returns `true`: the cache lacks the object, or has it with a deletion
-    ///   timestamp.
-    /// - `is_over` is cancelled: the server has rejected the request, or another condition has
-    ///   replaced this one.
+    /// Met when the cache has reached the resource version `version`.
+    Version { watermarks: Watermarks, version: ResourceVersion },
+    /// The object must leave the cache. Met when the cache has removed the object, or has reached
+    /// the resource version `version`. There are two cases:
+    /// - The object on the server does not match the selector of the informer. `version` is the
+    ///   version of this object.
+    /// - The object does not exist on the server. `version` is the version of the response that
+    ///   showed this.
+    Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
+    /// For a request to delete an object. Met in two cases:
+    /// - The cache has reached `version`, the version of the object before the request, and
+    ///   `shows_deletion` returns `true`.
+    /// - The token `is_over` is cancelled. This means that the server has rejected the request, or
+    ///   that another condition has replaced this one.
     Deletion {
         watermarks: Watermarks,
         version: ResourceVersion,
         shows_deletion: StoreCheck,
         is_over: CancellationToken,
     },
-    /// Met when the outcome of the request has been reported to the
-    /// [`WriteInFlight`](super::WriteInFlight). The report cancels this token.
+    /// For a request without a reported outcome. Met when this token is cancelled, because the
+    /// outcome was reported to the [`WriteInFlight`](super::WriteInFlight).
     InFlight(CancellationToken),
-    /// Never met. The request has failed, and the server has possibly applied it. So
-    /// [`KeyWrites::ready`](super::KeyWrites::ready) reads the object, and replaces this condition.
-    Outcome(Settlement),
+    /// The request has failed, and the server has possibly applied it. The [`Settlement`] reads the
+    /// object from the server. [`KeyWrites::ready`](super::KeyWrites::ready) then replaces this
+    /// condition by a condition that the cache meets when it has the state that was read.
+    OutcomeUnknown(Settlement),
 }
 
-/// Returns whether a store lacks one object. In a [`Deletion`](Condition::Deletion), the function
-/// also returns `true` if the object has a deletion timestamp.
+/// A function that returns whether one object, identified by its UID, is missing from the cache.
+/// For [`Condition::Deletion`], the function also returns `true` if the cached object has a
+/// deletion timestamp.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {
@@ -121,10 +116,9 @@ impl Condition {
         }
     }
 
-    /// Returns the condition to wait for after a read did not find the object on the server.
-    /// `version` is the resource version of the response to this read. The condition is met when
-    /// the cache has removed the object, or has reached `version`. Returns `None` if the cache does
-    /// not have the object.
+    /// Returns the condition that the cache has removed `object`, after a read did not find the
+    /// object on the server. `version` is the resource version of the response to this read.
+    /// Returns `None` if the cache does not have the object either.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -142,7 +136,7 @@ impl Condition {
                 "a cache does not have a write of this key yet"
             }
             Self::InFlight(_) => "the outcome of a write is unknown; the key waits until the deadline",
-            Self::Outcome(_) => "the outcome of a write is unknown; reading its object",
+            Self::OutcomeUnknown(_) => "the outcome of a write is unknown; reading its object",
         }
     }
 
@@ -164,11 +158,12 @@ impl Condition {
                     || has_reached(watermarks, version) && shows_deletion()
             }
             Self::InFlight(outcome_known) => outcome_known.is_cancelled(),
-            Self::Outcome(_) => false,
+            Self::OutcomeUnknown(_) => false,
         }
     }
 
-    /// Waits until the condition is met. Never returns for an [`Outcome`](Self::Outcome).
+    /// Waits until the condition is met. For [`OutcomeUnknown`](Self::OutcomeUnknown), this
+    /// function never returns.
     pub(super) async fn wait_until_met(&self) {
         match self {
             Self::Version { watermarks, .. } | Self::Leaving { watermarks, .. } => {
@@ -180,11 +175,12 @@ impl Condition {
             Self::InFlight(outcome_known) => outcome_known.cancelled().await,
             // `KeyWrites::wait_for` handles this variant: it settles the write, which replaces this
             // condition.
-            Self::Outcome(_) => std::future::pending().await,
+            Self::OutcomeUnknown(_) => std::future::pending().await,
         }
     }
 
-    /// Waits until the store meets the condition, or the informer has stopped.
+    /// Waits until the condition is met, or the informer has stopped. Checks the condition after
+    /// each change of `watermarks`.
     async fn wait_for_store(&self, watermarks: &Watermarks) {
         let mut watermarks = watermarks.clone();
         loop {
@@ -197,8 +193,8 @@ impl Condition {
         }
     }
 
-    /// Returns the version that `store` must reach, if this is a [`Version`](Self::Version)
-    /// condition on `store`.
+    /// Returns the version for which a [`Version`](Self::Version) condition waits, if `store` is
+    /// the watermark of the same store. Otherwise returns `None`.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),

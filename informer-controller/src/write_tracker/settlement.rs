@@ -1,8 +1,9 @@
-//! [`Settlement`]: reads the object of a write from the server, after the request failed with an
+//! [`Settlement`]: reads an object from the server, after a write to the object failed with an
 //! unknown outcome.
 //!
-//! The key of the write then waits until the cache has the state that was read, whether or not the
-//! write was applied. No worker of a controller waits for this read.
+//! The key for which the write was recorded then waits until the cache has the state that the read
+//! returned. So it does not matter whether the server applied the write. No worker of a controller
+//! waits for this read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +24,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A function that reads an object from the server. Returns the [`Condition`] that the cache meets
-/// once it has the state that was read; `None` if the key need not wait for the cache.
+/// A function that reads one object from the server. Returns the [`Condition`] that the cache meets
+/// when it has the state that was read. Returns `None` if no wait is necessary, for example because
+/// the informer no longer watches the object's namespace.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
+/// The object of a write with an unknown outcome, and the function that reads this object.
 #[derive(Clone)]
 pub(super) struct Settlement {
     /// The resource and its scope, for log lines. Example: `pods in namespace "shop"`.
@@ -61,8 +64,10 @@ impl Settlement {
         })
     }
 
-    /// Reads the object from the server, and repeats the read until it succeeds. Returns the
-    /// result of the [`Read`] function.
+    /// Reads the object from the server. Repeats a failed read until a read succeeds.
+    ///
+    /// Returns the result of [`Self::read`]: the [`Condition`] that the cache meets when it has the
+    /// state that was read, or `None` if no wait is necessary.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let (resource, key, mut wait) = (&self.resource, &self.object, MIN_WAIT);
         loop {

@@ -1,5 +1,6 @@
-//! [`Batch`]: the changes that the consumer has taken from the queue, with one [`Pending`] per key.
-//! To requeue an item is to put the item back into the queue.
+//! [`Batch`]: the changes that the consumer has taken from the queue. A batch has one item per key:
+//! a [`Pending`] with all changes of this key. To requeue an item is to put the item back into the
+//! queue.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -59,8 +60,8 @@ impl<K: 'static> Shared<K> {
         self.change(|state| state.requeue(taken, position));
     }
 
-    fn requeue_all(&self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
-        self.change(|state| state.requeue_all(taken, requeued));
+    fn requeue_rest(&self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
+        self.change(|state| state.requeue_rest(taken, requeued));
     }
 
     fn processed(&self, taken: &Taken<K>) {
@@ -141,11 +142,14 @@ impl<K: 'static> Batch<K> {
         self.taken.completes_initial
     }
 
-    /// Returns the watermark: the resource version that the consumer has reached after processing
-    /// this batch. `None` if the watermark has not changed, if this batch left changes in the
-    /// queue, or if an item of this batch has been requeued.
+    /// Returns the watermark: the resource version that the consumer's store has after this batch.
     ///
-    /// An empty version means that the version is unknown, for example after a list without a
+    /// Returns `None` in three cases:
+    /// - An earlier batch has reported the same watermark.
+    /// - Other changes were still queued when this batch was taken.
+    /// - An item of this batch has been requeued.
+    ///
+    /// An empty version means that the watermark is unknown, for example after a list without a
     /// resource version.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
@@ -169,7 +173,7 @@ impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
         // A consumer that panics has possibly not processed all items.
         if std::thread::panicking() {
-            self.queue.requeue_all(&mut self.taken, &self.requeued);
+            self.queue.requeue_rest(&mut self.taken, &self.requeued);
         }
         self.queue.processed(&self.taken);
     }

@@ -15,7 +15,8 @@ use super::list::{FirstList, Listed, Scope, is_same};
 use super::state::{SLICE, State};
 use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
-/// The newest change of each key that is queued or in flight. Resyncs do not count.
+/// The newest unprocessed change of each key: a change in the batch in flight, or a queued change.
+/// Resyncs are left out.
 struct Unprocessed<K> {
     /// One change per key. Keys in flight come first, followed by keys that are only queued.
     newest: Vec<Delta<K>>,
@@ -28,8 +29,8 @@ impl<K> Unprocessed<K> {
         Self { newest: Vec::new(), by_key: HashMap::default() }
     }
 
-    /// Adds a change, which replaces the earlier change of its key. The caller adds older changes
-    /// first.
+    /// Records `delta` as the newest change of its key. Ignores resyncs. The caller must add the
+    /// changes of a key in their order, oldest first.
     fn add(&mut self, delta: Delta<K>) {
         // A resync is queued only for a key without other changes, so the object in the consumer's
         // store is the newest state.
@@ -49,7 +50,7 @@ impl<K> Unprocessed<K> {
     }
 }
 
-/// A guard that holds no lock. While it exists, no batch can be taken from the queue.
+/// A guard that prevents the consumer from taking batches while the guard exists. It holds no lock.
 struct TakeBlock<'a, K: 'static>(&'a Shared<K>);
 
 impl<'a, K: 'static> TakeBlock<'a, K> {
@@ -94,12 +95,11 @@ impl<K: 'static> Shared<K> {
 
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
     ///
-    /// Queues nothing if this feed has received neither a part of a list nor a change: all objects
-    /// of the namespace then belong to another feed, which can still be in use.
+    /// Queues nothing if the feed has received neither a list nor a change: the objects of the
+    /// namespace then come from another feed of this namespace, which can still be in use.
     ///
-    /// Tasks wait for the end of this release with a [`Completion`]. If the release ends at once,
-    /// returns the completions that the caller must set to end these waits. Usually returns none,
-    /// because the consumer must remove the objects first.
+    /// Returns the completions that the caller must set. Usually returns none: these completions
+    /// are set later, when the consumer has removed the objects.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -146,16 +146,18 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// First indexes the items of a large batch in flight by key, while the queue is not locked.
-    /// Then calls `change` with the locked state.
+    /// Calls `change` with the locked state of the queue.
+    ///
+    /// If a large batch is in flight, first builds the map from the keys of the batch to its items.
+    /// The queue is not locked meanwhile.
     pub(super) fn index_in_flight_then_change(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
-            let without_index = self.state.lock().without_index();
-            without_index.iter().for_each(InFlightItems::make_index);
+            let batch = self.state.lock().large_batch_without_index();
+            batch.iter().for_each(InFlightItems::make_index);
             self.change(|state| {
                 // If another large batch has been taken meanwhile, the loop builds its index, too.
-                if state.without_index().is_none()
+                if state.large_batch_without_index().is_none()
                     && let Some(change) = change.take()
                 {
                     change(state);

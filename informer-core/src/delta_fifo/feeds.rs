@@ -1,15 +1,15 @@
-//! [`Feeds`]: the progress of the feeds of a queue. A feed is the input of the queue for one
-//! namespace that has its own source. This code takes no lock and never waits.
+//! [`Feeds`]: the state of the feeds of a queue. A feed is the queue's input for one namespace that
+//! is listed and watched separately. This code takes no lock and never waits.
 //!
-//! A feed is released when its namespace is no longer watched: a removal of each object of the
-//! namespace is queued. If the namespace is added again meanwhile, it gets a new feed. Tasks wait
-//! with [`Completion`]s for the end of a namespace's initial list or of its release.
+//! When a namespace is no longer watched, its feed is released: a removal of each object of the
+//! namespace is queued. If the namespace is added again, it gets a new feed.
 //!
-//! Only a batch that leaves no change in the queue reports new resource versions and released
-//! feeds, because only then has the consumer taken all changes up to these versions.
+//! A batch that empties the queue reports progress to the consumer: the namespaces whose resource
+//! version is new, or whose objects have all been removed. Other batches report nothing, because
+//! the consumer then lacks changes up to these versions.
 //!
-//! The queue's initial list consists of the initial lists of all namespaces that were added before
-//! [`Feeds::start`]. The queue's initial list can end without the part of an optional namespace.
+//! The queue's initial list consists of the initial lists of the namespaces that were added before
+//! [`Feeds::start`]. It can end before an optional namespace has been listed.
 
 use std::sync::Arc;
 
@@ -17,10 +17,12 @@ use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Neither a part of the namespace's initial list nor a change has arrived yet.
+    /// Neither a part of the initial list nor a change has arrived from this namespace yet.
     Awaited,
-    /// A part of the namespace's initial list or a change has arrived, but not the end of the list.
+    /// A first part of the initial list, or a change, has arrived from this namespace. The initial
+    /// list has not ended yet.
     Arriving,
+    /// The whole initial list of the namespace has arrived.
     Complete,
     /// The namespace is no longer watched, but the consumer has not removed its objects yet.
     Released,
@@ -37,7 +39,8 @@ struct Feed {
     /// Whether the queue's initial list can end without this namespace's part.
     is_optional: bool,
     newest: ResourceVersion,
-    /// Whether the next report to the consumer must contain this namespace.
+    /// Whether the next [`Progress`] must contain this namespace, because the namespace has a new
+    /// resource version or has been released.
     has_progress: bool,
     synced: Completion,
     /// The completions to set when the consumer has removed the namespace's objects. There can be
@@ -51,14 +54,13 @@ impl Feed {
     }
 }
 
-/// Lets tasks wait until the initial list of a namespace has been processed, or until the namespace
-/// has been released.
+/// The two completions of a feed, on which tasks can wait.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
     /// Set when the consumer has processed the namespace's initial list.
     pub(super) synced: Completion,
     /// Set when the namespace is no longer watched and the consumer has removed all objects of the
-    /// namespace, also those of earlier feeds.
+    /// namespace.
     pub(super) released: Completion,
 }
 
@@ -69,13 +71,13 @@ impl FeedCompletions {
     }
 }
 
-/// A report to the consumer about the namespaces that have a new resource version or are no longer
-/// watched.
+/// The progress that one batch reports to the consumer.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The lowest resource version of all namespaces ([`Feeds::minimum`]); `None` if it has been
-    /// reported already.
+    /// The lowest resource version of all namespaces ([`Feeds::minimum`]); `None` if an earlier
+    /// batch has reported it.
     pub(super) minimum: Option<ResourceVersion>,
+    /// The namespaces that have a new resource version or have been released.
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
 
@@ -88,9 +90,9 @@ pub(super) struct Feeds {
     /// The lowest resource version of all namespaces, as last reported to the consumer. Empty
     /// before the first report.
     announced: ResourceVersion,
-    /// Whether the next [`Progress`] must contain the lowest resource version of all namespaces,
-    /// even if this minimum has not changed. Set when the consumer requeues an item: the consumer's
-    /// store then possibly lacks changes up to the reported minimum.
+    /// Whether the next [`Progress`] must contain the lowest resource version, even if it has not
+    /// changed. Set when the consumer requeues an item of a batch: the report of that batch is then
+    /// invalid, so a later batch must repeat it.
     must_report_minimum: bool,
     has_progress: bool,
     is_finished: bool,
@@ -101,7 +103,8 @@ impl Feeds {
         self.feeds.is_empty()
     }
 
-    /// Returns whether the next batch that empties the queue must report progress to the consumer.
+    /// Returns whether there is progress that no batch has reported yet, for example a new resource
+    /// version of a namespace.
     #[inline]
     pub(super) fn has_progress(&self) -> bool {
         self.has_progress
@@ -144,8 +147,8 @@ impl Feeds {
         self.get(id).is_some()
     }
 
-    /// Returns whether a list that arrives now is the initial list of this namespace. `false` if
-    /// the namespace is no longer watched.
+    /// Returns whether the initial list of this feed has not ended, so that the next list is the
+    /// initial list. Returns `false` if the namespace is no longer watched.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
@@ -180,15 +183,17 @@ impl Feeds {
             && (is_complete || missing.all(|feed| feed.is_optional) && self.feeds.iter().any(has_listed))
     }
 
-    /// Allows the queue to be synced without the namespaces that have not been listed completely.
+    /// Ends the queue's initial list. Namespaces that have not been listed completely no longer
+    /// belong to this list.
     pub(super) fn end_initial_list(&mut self) {
         for feed in self.feeds.iter_mut().filter(|feed| feed.is_unlisted()) {
             feed.is_initial = false;
         }
     }
 
-    /// Records that a part of the initial list of this namespace, or a change, has arrived.
-    pub(super) fn begin_list(&mut self, id: FeedId) {
+    /// Records that the first input of this feed has arrived: a part of a list, or a change. Later
+    /// calls change nothing.
+    pub(super) fn record_input(&mut self, id: FeedId) {
         if let Some(feed) = self.get_mut(id).filter(|feed| feed.stage == Stage::Awaited) {
             feed.stage = Stage::Arriving;
         }
@@ -210,8 +215,8 @@ impl Feeds {
         }
     }
 
-    /// Records which version of this namespace the consumer has after it has processed all changes
-    /// that are queued now. An empty `resource_version` changes nothing.
+    /// Sets the newest resource version of this namespace, which the next [`Progress`] reports.
+    /// Ignores an empty `resource_version`.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
@@ -220,12 +225,13 @@ impl Feeds {
         }
     }
 
-    /// Records that a namespace is no longer watched.
+    /// Records that the namespace of this feed is no longer watched.
     ///
-    /// If the feed is [`Awaited`](Stage::Awaited), returns the completions ([`Feed::released`])
-    /// that the caller must set. Otherwise, returns `None`: the caller must queue the removal of
-    /// each object of the namespace. [`processed`](Self::processed) returns the completions after
-    /// the batch with these removals.
+    /// - If nothing has arrived through this feed ([`Stage::Awaited`]), the feed has no objects.
+    ///   Returns the completions that the caller must set now.
+    /// - Otherwise returns `None`. The caller must queue a removal of each object of the namespace.
+    ///   After the batch with these removals, [`processed`](Self::processed) returns the
+    ///   completions.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -246,9 +252,9 @@ impl Feeds {
         Some(Vec::new())
     }
 
-    /// Returns the lowest of the resource versions that the watches of all namespaces have reached.
-    /// Empty if no namespace is watched, if the version of a namespace is unknown, or if two
-    /// versions cannot be compared.
+    /// Returns the lowest of the newest resource versions of all watched namespaces. Returns an
+    /// empty version if no namespace is watched, if the version of a namespace is unknown, or if
+    /// two versions cannot be compared.
     fn minimum(&self) -> ResourceVersion {
         let mut watched = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
         let Some(first) = watched.next() else { return ResourceVersion::empty() };
@@ -277,8 +283,9 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Makes the next report to the consumer contain all namespaces again. Call this when the
-    /// consumer requeues an item, because its store has possibly not reached the reported versions.
+    /// Makes the next [`Progress`] report all namespaces again. Call this when the consumer
+    /// requeues an item of a batch: the report of that batch is then invalid, because the
+    /// consumer's store lacks the changes of the item.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
@@ -287,10 +294,11 @@ impl Feeds {
         }
     }
 
-    /// Records that the consumer has processed a batch that reported `namespaces`. Returns the
-    /// completions that the caller must set while the queue is not locked. These are
-    /// [`Feed::released`] of each released namespace, and [`Feed::synced`] of each other namespace,
-    /// if not set before.
+    /// Records that the consumer has processed a batch that reported `namespaces`.
+    ///
+    /// Returns the completions that the caller must set while the queue is not locked:
+    /// - For each released namespace in `namespaces`: its [`Feed::released`].
+    /// - For each other namespace in `namespaces`: its [`Feed::synced`], if not set yet.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {

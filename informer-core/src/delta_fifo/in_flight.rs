@@ -13,8 +13,7 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// How many items of the batch belong to the initial list. Requeued items do not count: the
-    /// consumer has put them back into the queue.
+    /// How many items of the batch belong to the initial list, without requeued items.
     pub(super) initial: usize,
     /// Maps each key to the position of its item. Empty until an operation needs it.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
@@ -57,9 +56,9 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// `Batch::wait_for_more` waits while the queue's total of arrived deltas equals this number.
-    /// If the batch emptied the queue, the number is the total at the moment when the batch was
-    /// taken. Otherwise the number is one less, so that `wait_for_more` does not wait.
+    /// The number of deltas that had arrived in the queue when the batch was taken.
+    /// `Batch::wait_for_more` waits while the queue's number equals this field. If the batch left
+    /// changes in the queue, the field is one lower, so that the wait ends at once.
     pub(super) arrivals: u64,
 }
 
@@ -69,8 +68,9 @@ pub(super) struct Taken<K> {
 pub(super) struct Processed<K> {
     /// Whether the consumer has processed the whole initial list with this batch.
     pub(super) completes_initial: bool,
-    /// The completions that the caller must set. They belong to namespaces whose initial list has
-    /// been processed, and to unwatched namespaces whose objects the consumer has removed.
+    /// The completions that the caller must set, for two kinds of namespaces:
+    /// - The initial list of the namespace has been processed.
+    /// - The namespace is no longer watched, and the consumer has removed its objects.
     pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

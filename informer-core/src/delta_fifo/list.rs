@@ -1,8 +1,9 @@
 //! Lists in the queue: [`Listed`] is a complete list, indexed by key; [`State::list_part`] handles
 //! the parts of a list that is still arriving.
 //!
-//! If each namespace has its own source, the queue's initial list consists of the initial lists of
-//! these namespaces. The queue's initial list can end without the list of an optional namespace.
+//! If each namespace has its own source, each namespace has an initial list: its first complete
+//! list. The queue's initial list then consists of the initial lists of the namespaces that are
+//! watched from the start. It can end before an optional namespace has been listed.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use hashbrown::HashTable;
 use super::state::State;
 use crate::{Cached, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion};
 
-/// The namespace to which a list is restricted.
+/// The namespace of a list, and the feed from which the list comes. A list of all namespaces has no
+/// `Scope`.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) id: FeedId,
@@ -45,7 +47,8 @@ impl<K> Listed<K> {
         Self { objects, by_key, quarantined, complete, resource_version, scope }
     }
 
-    /// Returns whether the list would contain the object with this key, if the object existed.
+    /// Returns whether the key is in the namespace of the list. Always `true` for a list of all
+    /// namespaces.
     fn covers(&self, key: &ObjectKey) -> bool {
         self.scope.as_ref().is_none_or(|scope| key.namespace() == Some(&*scope.namespace))
     }
@@ -83,18 +86,15 @@ impl<K> Listed<K> {
     }
 }
 
-/// The initial list to which an arriving list belongs, if any. If each namespace has its own
-/// source, the queue's initial list has one part per namespace.
+/// Whether an arriving list is an initial list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// The arriving list is the queue's whole initial list, or one namespace's part of the queue's
-    /// initial list.
+    /// The list is the queue's initial list, or one namespace's part of it.
     OfQueue,
-    /// The arriving list is the initial list of a namespace, but no part of the queue's initial
-    /// list. The namespace was added later, or is optional and was not listed before the queue's
-    /// initial list ended.
+    /// The list is the initial list of one namespace, but not a part of the queue's initial list.
+    /// For example, the namespace was added after the queue's initial list had ended.
     OfNamespace,
-    /// The arriving list is not an initial list, for one of three reasons:
+    /// The list is not an initial list, for one of three reasons:
     /// - An initial list has already ended, so this list is a relist.
     /// - The queue received a change before any list. The queue's initial list then counts as
     ///   ended.
@@ -107,12 +107,15 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces each unchanged object in `objects` by the handle that the queue or the consumer's
-    /// store (`known`) already has. Returns handles that the caller must drop while the queue is
-    /// not locked.
+    /// Receives one part of a list that is still arriving.
     ///
-    /// If the list is an initial list and `known` is not `None`, also queues the new and changed
-    /// objects at once, before the list ends.
+    /// - Replaces each unchanged object in `objects` by its existing handle, which comes from the
+    ///   queue or from the consumer's store (`known`).
+    /// - If the list is an initial list and `known` is not `None`, queues all other objects in
+    ///   `objects`. For other lists, [`Shared::replace`](super::Shared::replace) queues them later.
+    ///
+    /// Returns handles that are no longer needed. The caller must drop them while the queue is not
+    /// locked.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -159,10 +162,11 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records that a part of an initial list has been queued.
+    /// Records that a part of an initial list has been queued. `new_keys` is the number of queued
+    /// keys that this part has marked as keys of the queue's initial list.
     fn record_initial_part(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
         if let Some(scope) = scope {
-            self.feeds.begin_list(scope.id);
+            self.feeds.record_input(scope.id);
         }
         if first == FirstList::OfQueue {
             self.population.queued(new_keys, false);
@@ -179,8 +183,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Begins to queue the changes of a complete list. Returns `false` if the list is restricted to
-    /// a namespace that is no longer watched; the changes must then not be queued.
+    /// Records the resource version of a complete list, before the changes of the list are queued.
+    /// Returns `false` if the namespace of the list is no longer watched; the caller must then
+    /// queue nothing.
     pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
             Some(scope) if !self.feeds.is_watched(scope.id) => return false,
@@ -190,9 +195,9 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Records that all changes of a complete list have been queued. If the list is the initial
-    /// list of the queue, or one namespace's part of it, the queue is synced only after the
-    /// consumer has processed the queued items of this list.
+    /// Records that all changes of a complete list have been queued. If the list belongs to the
+    /// queue's initial list, the queue is synced only after the consumer has processed these
+    /// changes.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
@@ -202,8 +207,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the initial list of the queue if the initial lists of all its namespaces have arrived.
-    /// Lists of optional namespaces can be missing
+    /// Ends the queue's initial list if no list is missing, except those of optional namespaces
     /// ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {

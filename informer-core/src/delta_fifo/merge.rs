@@ -29,9 +29,9 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts `removal`, a [`Delta::Deleted`] or [`Delta::Released`], before the newer changes of its
-/// key in `deltas`. Merges removals as [`append`] does. Returns the change that was not kept, if
-/// any.
+/// Inserts `removal`, a [`Delta::Deleted`] or [`Delta::Released`], at the front of `deltas`, which
+/// are newer changes of the same key. If `deltas` starts with another removal, keeps only one of
+/// the two, as [`append`] does, and returns the other.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![removal]);
     let mut superfluous = None;

@@ -83,8 +83,8 @@ struct Shared<K: 'static> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Calls `change` with the locked state. After unlocking, wakes waiting tasks and drops the
-    /// deltas that the queue did not keep.
+    /// Calls `change` with the locked state. Then unlocks the state, wakes waiting tasks, and drops
+    /// the deltas that the queue no longer needs ([`State::garbage`]).
     #[inline]
     fn change(&self, change: impl FnOnce(&mut State<K>)) {
         let (became_ready, became_synced, has_arrived, garbage) = {
@@ -204,12 +204,12 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.change(|state| state.push(Delta::Deleted(deleted)));
     }
 
-    /// Queues a [`Delta::Sync`] for every known object that has no unprocessed change. While the
-    /// initial list is arriving, queues nothing. If each namespace has its own initial list, skips
-    /// only the namespaces whose initial list is arriving.
+    /// Queues a [`Delta::Sync`] for each object in the consumer's store that has no unprocessed
+    /// change. While the initial list is arriving, queues nothing. With [feeds](Self::feed), this
+    /// rule applies to each namespace separately.
     ///
     /// A resync sends no request to the server. It is for handlers that periodically process all
-    /// objects again. Without [known objects](Self::with_known_objects), this method does nothing.
+    /// objects again. A queue [without a store](Self::new) never queues resyncs.
     pub fn resync(&self) {
         self.shared.resync();
     }
@@ -285,8 +285,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue after its consumer has ended. Every wait for [`synced`](Self::synced) ends
-    /// at once, with an error if the initial list has not been processed.
+    /// Closes the queue, and ends every wait for [`synced`](Self::synced) at once, with an error if
+    /// the initial list has not been processed. Call this when the consumer has ended.
     pub fn abandon(&self) {
         self.close();
         self.shared.cancel_completions();
@@ -310,15 +310,17 @@ impl<K: 'static> DeltaFifo<K> {
         self.len() == 0
     }
 
-    /// Returns a [`Completion`] that is set when the initial list has been processed. If the first
-    /// input of the queue is not a list but a change, for example from [`add`](Self::add), the
-    /// completion is set at once.
+    /// Returns a [`Completion`] that is set when the consumer has processed the initial list. A
+    /// batch counts as processed when it is dropped. If the first input of the queue is a change,
+    /// for example from [`add`](Self::add), there is no initial list: the completion is set when
+    /// this change is queued.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.synced.clone()
     }
 
-    /// Returns whether the initial list has been processed.
+    /// Returns whether the completion [`synced`](Self::synced) is set: the consumer has processed
+    /// the initial list.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.synced.has_synced()
@@ -335,12 +337,13 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// Returns the objects. If the queue or the [consumer's store](Self::with_known_objects)
-    /// already has the same version of an object, returns the existing handle of this object.
+    /// Receives one part of a list and returns its objects. If the queue or the [consumer's
+    /// store](Self::with_known_objects) already has the same version of an object, returns the
+    /// existing handle of this object.
     ///
-    /// If the list is the initial list and the queue has access to the store, also queues the new
-    /// and changed objects at once, before the list ends. In all other cases,
-    /// [`replace`](ReflectorStore::replace) queues these objects at the end of the list.
+    /// If the list is the initial list and the queue has access to the store, queues the new and
+    /// changed objects of this part at once. Otherwise [`replace`](ReflectorStore::replace) queues
+    /// them at the end of the list.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut unused = Vec::new();
         let known = self.shared.known.as_deref();
@@ -360,8 +363,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         drop(listed);
     }
 
-    /// Returns a future that waits until fewer than 10,000 changes are queued or the queue is
-    /// closed; `None` if this is already the case. [Requeued](Batch::requeue) changes do not count.
+    /// Returns a future that waits while at least 10,000 changes are queued and the queue is open.
+    /// Returns `None` if fewer changes are queued now, or if the queue is closed.
+    /// [Requeued](Batch::requeue) changes do not count.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

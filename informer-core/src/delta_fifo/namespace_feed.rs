@@ -30,14 +30,15 @@ pub struct NamespaceFeed<K: 'static> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Creates a feed: the queue's input for a reflector that lists and watches only `namespace`. A
-    /// queue with feeds must have no other input, and at most one feed per namespace may receive
-    /// lists and changes at a time. After a feed has been [released](NamespaceFeed::release),
-    /// another feed of the namespace can receive them at once.
+    /// Creates a feed: the queue's input for a reflector that lists and watches only `namespace`.
+    ///
+    /// A queue with feeds must have no other input. Only one feed of each namespace may receive
+    /// lists and changes. As soon as that feed has been [released](NamespaceFeed::release), another
+    /// feed of the same namespace may receive lists and changes.
     ///
     /// The queue is [synced](Self::synced) when the consumer has processed the initial list of each
-    /// namespace whose feed was created before [`start_feeds`](Self::start_feeds).
-    /// [Optional](NamespaceFeed::make_optional) namespaces need not be listed.
+    /// namespace whose feed was created before [`start_feeds`](Self::start_feeds). The queue does
+    /// not wait for [optional](NamespaceFeed::make_optional) namespaces.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "`change` calls the closure before it returns")]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
@@ -53,12 +54,11 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Declares that the [feeds](Self::feed) of all namespaces that are watched from the start have
-    /// been created.
+    /// Declares that the [feed](Self::feed) of each initial namespace has been created.
     ///
-    /// The queue is not synced before this call. Namespaces whose feed is created later need not be
-    /// listed before the queue is synced. If there are no feeds, the queue is synced when the next
-    /// batch has been processed.
+    /// The queue is [synced](Self::synced) only after this call. The queue does not wait for the
+    /// initial list of a namespace whose feed is created later. If there are no feeds, the queue is
+    /// synced when the consumer has processed the next batch, which can be empty.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
@@ -96,10 +96,10 @@ impl<K: 'static> NamespaceFeed<K> {
         self.completions.released.clone()
     }
 
-    /// Makes the namespace optional: the initial list of the queue can end, and the queue be
-    /// [synced](DeltaFifo::synced), before this namespace is listed. If all namespaces are
-    /// optional, at least one of them must be listed. Objects of this namespace that are listed
-    /// after the end of the queue's initial list do not belong to that list.
+    /// Makes the namespace optional: the queue can be [synced](DeltaFifo::synced) before this
+    /// namespace has been listed. If all namespaces are optional, the queue is synced only after at
+    /// least one of them has been listed. Objects of this namespace that are listed after the end
+    /// of the queue's initial list do not belong to that list.
     ///
     /// Returns whether the call had an effect. It has no effect if the namespace has been listed,
     /// is optional already, has been released, or was added after
@@ -116,8 +116,8 @@ impl<K: 'static> NamespaceFeed<K> {
     /// Queues a [`Delta::Released`] for each object of the namespace, so that the consumer removes
     /// the object. The feed then ignores all changes. A second call changes nothing.
     ///
-    /// If the feed has received no list and no changes, queues nothing: the objects of the
-    /// namespace then belong to another feed.
+    /// Queues nothing if this feed has received neither a list nor a change. Objects of the
+    /// namespace then come from another feed of this namespace.
     ///
     /// Call this when the namespace is no longer watched, after its reflector has ended.
     pub fn release(&self) {
@@ -151,14 +151,13 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
         drop(foreign);
     }
 
-    /// Drops objects of other namespaces and returns the objects of this namespace. If the queue or
-    /// the [consumer's store](DeltaFifo::with_known_objects) already has the same version of an
-    /// object, returns the existing handle of this object.
+    /// Receives one part of a list. Drops objects of other namespaces, and returns the objects of
+    /// this namespace. If the queue or the [consumer's store](DeltaFifo::with_known_objects)
+    /// already has the same version of an object, returns the existing handle of this object.
     ///
     /// If the list is the initial list of this namespace and the queue has access to the store,
-    /// also queues the new and changed objects of this namespace at once, before the list ends. In
-    /// all other cases, [`replace`](ReflectorStore::replace) queues these objects at the end of the
-    /// list.
+    /// queues the new and changed objects of this part at once. Otherwise
+    /// [`replace`](ReflectorStore::replace) queues them at the end of the list.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let foreign = self.remove_foreign(&mut objects, Cached::key);
         let mut unused = Vec::new();

@@ -20,8 +20,9 @@ impl<K> Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces `items` and `index` with the larger `tables`, unless moving the queued keys would
-    /// take long. Returns the unused tables, which must be dropped while the queue is not locked.
+    /// Moves the queued keys into the larger `tables`, and returns the queue's old tables. Changes
+    /// nothing and returns `tables` if more than [`SLICE`] keys are queued, or if `tables` is not
+    /// larger. The caller must drop the returned tables while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;

@@ -1,7 +1,9 @@
-//! The content of the queue: pending deltas per key, in the order in which keys were first queued.
-//! This code takes no lock and never waits. To requeue an item is to put the item of a batch back
-//! into the queue, with its deltas. The watermark is the resource version that the consumer's store
-//! has after the consumer has processed all queued changes.
+//! [`State`]: the pending deltas per key, in the order in which keys were first queued. This code
+//! takes no lock and never waits.
+//!
+//! - The batch in flight: the batch that the consumer has taken and has not processed yet.
+//! - Requeue an item: put an item of the batch in flight back into the queue, with its deltas.
+//! - Watermark: the resource version that the consumer's store has after all queued changes.
 //!
 //! The code upholds invariant I2: a key is in `index` if and only if it has an entry in `items`,
 //! and an entry has at least one delta.
@@ -33,8 +35,7 @@ pub(super) struct State<K> {
     /// items are removed: the item with ticket `n` is `items[n - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
-    /// The number of queued deltas, without requeued deltas. If requeued deltas counted, producers
-    /// would be blocked while items fail repeatedly; a number that is too low is harmless.
+    /// The number of queued deltas, without requeued deltas. Producers wait while it is high.
     deltas: usize,
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
@@ -43,11 +44,11 @@ pub(super) struct State<K> {
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
-    /// The watermark. `None` if no resource version has arrived, or if the consumer has already
-    /// taken the watermark with a batch.
+    /// The watermark, for the next batch that empties the queue. `None` if no resource version has
+    /// arrived, or if a batch already has the watermark.
     watermark: Option<ResourceVersion>,
-    /// A copy of the watermark, which stays here when the consumer takes the watermark with a
-    /// batch. If an item of that batch is requeued, a later batch reports this version again.
+    /// The last resource version to which `watermark` was set. Requeuing an item sets `watermark`
+    /// to this version again, because the store has not reached it.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The progress of each namespace that has its own source. Empty if all objects come from one
@@ -57,9 +58,9 @@ pub(super) struct State<K> {
     /// because destructors of objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of operations that are queuing their changes in slices. Meanwhile, no batch can
-    /// be taken, because a store with only some of these changes would not equal any state of the
-    /// server.
+    /// The number of large lists and namespace releases that are being queued, each in several
+    /// steps. No batch can be taken while this number is not zero: with only some of these changes,
+    /// a store would not equal any state of the server.
     take_blocks: usize,
 }
 
@@ -85,7 +86,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns whether a batch can be taken.
+    /// Returns whether a batch can be taken now: the queue has changes or progress to report, no
+    /// batch is in flight, and batches are not [blocked](Self::block_takes).
     pub(super) fn is_ready(&self) -> bool {
         self.take_blocks == 0 && self.in_flight.is_none() && self.has_content()
     }
@@ -200,7 +202,7 @@ impl<K: 'static> State<K> {
             self.garbage.extend(changes);
             return;
         }
-        self.feeds.begin_list(feed);
+        self.feeds.record_input(feed);
         for delta in changes {
             self.enqueue(delta);
         }
@@ -240,9 +242,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Reads at most [`SLICE`] queued items, from item number `ticket` on. Copies the newest change
-    /// of each of these items to `queued`. Sets `ticket` to the number of the next item. Adds the
-    /// batch in flight to `in_flight`, if missing. Returns whether all queued items have been read.
+    /// Copies the newest change of at most [`SLICE`] queued items to `queued`, from the ticket
+    /// `ticket` on. Sets `ticket` to the ticket of the next item. Adds the batch in flight to
+    /// `in_flight`, unless already present. Returns whether all queued items have been read.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -259,9 +261,9 @@ impl<K: 'static> State<K> {
         end == self.items.len()
     }
 
-    /// Returns the items of the batch in flight if it is large and has no index by key yet, so that
-    /// the caller can build the index.
-    pub(super) fn without_index(&self) -> Option<InFlightItems<K>> {
+    /// Returns the batch in flight if it has more than [`SLICE`] items and no index by key yet. The
+    /// caller builds the index while the queue is not locked.
+    pub(super) fn large_batch_without_index(&self) -> Option<InFlightItems<K>> {
         self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
     }
 
@@ -278,8 +280,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns whether the initial list has begun and not ended. Always `false` if namespaces are
-    /// listed separately.
+    /// Returns whether a part of the initial list has arrived, but not the whole list. Always
+    /// `false` if each namespace has its own source, and so its own initial list.
     pub(super) fn is_first_list_arriving(&self) -> bool {
         self.feeds.is_empty() && self.population.is_arriving()
     }
@@ -336,10 +338,10 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item of the batch in flight. If newer changes of the item's key are queued,
-    /// requeues only the item's [`Delta::Deleted`] or [`Delta::Released`], if it has one. After
-    /// this call, the batch reports no resource version: without this item, the consumer's store
-    /// does not equal any state of the server.
+    /// Requeues the item at `position` in the batch in flight, whose content is `taken`. If newer
+    /// changes of the item's key are queued, requeues only a [`Delta::Deleted`] or
+    /// [`Delta::Released`] of the item. Removes the watermark from the batch, because the
+    /// consumer's store will lack the changes of this item.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -367,10 +369,10 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues the items of a batch, except those at the positions `requeued`, which have been
-    /// requeued before. After this call, [`Batch::watermark`](super::Batch::watermark) returns
-    /// `None`, and the batch does not complete the initial list.
-    pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
+    /// Requeues all items of the batch in flight that have not been requeued yet. `requeued`
+    /// contains the positions of the requeued items. Removes the watermark and the end of the
+    /// initial list from the batch; a later batch reports both.
+    pub(super) fn requeue_rest(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);
         }
@@ -386,7 +388,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Removes the batch in flight, because it has been processed.
+    /// Removes the batch in flight, which the consumer has processed. `taken` is its content.
     pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
         let batch = self.in_flight.take();
         let initial = batch.as_ref().map_or(0, |batch| batch.initial);

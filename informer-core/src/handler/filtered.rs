@@ -105,15 +105,15 @@ where
     }
 }
 
-/// Returns the delete for an update from `old`, an accepted object, to a rejected object. The
-/// handler has received `old`.
+/// Returns the delete that a handler receives instead of an update to a rejected object. `old` is
+/// the old object of the update, which the filter accepts.
 fn deletion_by_update<K>(old: &Cached<K>) -> Deleted<K> {
     Deleted::exact(old.clone()).after(old.clone())
 }
 
-/// Returns whether the filter accepts the version that the handler received last before the
-/// deletion. If this version is unknown, applies the filter to the last known state instead.
-/// Returns `true` if both are unknown.
+/// Returns whether the handler must receive this delete: whether the filter accepts the object's
+/// last delivered version. If that version is unknown, uses the last known state. Returns `true` if
+/// both are unknown.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

@@ -61,9 +61,10 @@ pub trait EventHandler<K>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Returns whether `on_update` needs the previous object. If so,
-    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is
-    /// ignored. Called once, when the handler is added. Default: `false`.
+    /// Returns whether `on_update` needs the old object. If `true`, the informer ignores the option
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), which can
+    /// replace the old object with the new object. Called once, when the handler is added. Default:
+    /// `false`.
     fn needs_old_states(&self) -> bool {
         false
     }

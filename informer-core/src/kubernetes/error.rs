@@ -47,8 +47,8 @@ pub enum SelectorError {
         text: String,
         /// A description of the word or symbol that was expected.
         expected: &'static str,
-        /// The word or symbol that was found instead, in quotation marks; `the end` at the end of
-        /// the string.
+        /// The unexpected word or symbol, in quotation marks. If the selector ends too early, the
+        /// text is `the end`.
         found: String,
     },
     /// The API server supports this operator, but kube's `Selector` can't express it. Use a

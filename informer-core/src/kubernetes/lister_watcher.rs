@@ -57,16 +57,16 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a source of only the metadata of the object with this key, even if the selectors of
-    /// this source do not match the object. Callers list the returned source to read the object's
-    /// current metadata. Default: `None`, which means that this is not supported.
+    /// Returns a source for a single object, which lists only the object's metadata. `object` is
+    /// the key of this object. The object need not match the selectors of `self`. Default: `None`,
+    /// which means that this is not supported.
     fn object_metadata(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
     }
 
-    /// Returns a source that returns the same objects in the given form; `None` if this source does
-    /// not support the form. The reflector then encodes the objects itself. Default: `None`.
+    /// Returns a source of the same objects in the form `storage`, for example encoded. Returns
+    /// `None` if the source can't encode objects; the reflector then encodes them. Default: `None`.
     fn with_storage(&self, storage: Storage) -> Option<Arc<dyn ListerWatcher<K>>> {
         let _ = storage;
         None
@@ -80,9 +80,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a function that creates the source of one namespace, if informers must list and
-    /// watch each namespace separately. The user of the informer then chooses the namespaces.
-    /// Default: `None`; informers list and watch this source as a whole.
+    /// Returns a function that creates the source of one namespace. An informer then lists and
+    /// watches each namespace separately, and the user of the informer chooses the namespaces.
+    /// Default: `None`; the informer lists and watches this source as a whole.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None
     }
@@ -175,7 +175,7 @@ pub struct Bookmark {
     pub initial_events_end: bool,
 }
 
-/// The change that a watch event reports, for an event whose object couldn't be decoded.
+/// The kind of a watch event whose object couldn't be decoded: a change, a deletion, or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedKind {
     /// The event reports an added or modified object, so the state in the store is out of date.
@@ -318,8 +318,8 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
     }
 }
 
-/// Returns a function that calls `make` with the name of a namespace, and wraps the resulting
-/// [`ListerWatcher`] in [`AnySource`].
+/// Returns a function that creates the same sources as `make`, but with objects of the type
+/// [`AnyObject`].
 #[doc(hidden)]
 #[must_use]
 pub fn any_in_namespace<K: 'static>(make: InNamespace<K>) -> InNamespace<AnyObject> {

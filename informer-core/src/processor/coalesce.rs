@@ -3,8 +3,8 @@
 //! Removed objects are returned to the caller: their destructors are user code, which must not run
 //! under a lock.
 //!
-//! Each entry has a number: the entry with number `n` is `entries[n - taken]`. So numbers stay the
-//! same when entries are taken from the front.
+//! An entry is the pending change of one key. Each entry has a number, which stays the same when
+//! earlier entries are taken from the front: the entry with number `n` is `entries[n - taken]`.
 
 use std::collections::VecDeque;
 
@@ -16,19 +16,19 @@ use crate::{Event, EventBatch, ObjectKey};
 
 /// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
-    /// The pending change of each key, in order. `None` replaces the add of an object that left the
-    /// store before the handler received the add.
+    /// The pending change of each key, in order. `None` if nothing is left to deliver, because a
+    /// pending add was followed by a delete or release.
     entries: VecDeque<Option<NetChange<K>>>,
     /// Maps each key to the number of its entry.
     index: HashTable<usize>,
     /// The number of entries that have been taken from the front of `entries`.
     taken: usize,
-    /// Whether the old object of a pending update is the version that the handler received last. If
-    /// `false`, the old object is the same as the new object, so that earlier versions can be
+    /// Whether updates keep their old object: the version that was delivered last. If `false`, the
+    /// old object of an update is replaced with the new object, so that earlier versions can be
     /// freed.
     keeps_old: bool,
-    /// The first entry number after the initial list: entries with lower numbers belong to the
-    /// list. `None` until the list has ended, and again after
+    /// The end of the initial list, if it is pending: the number of the first entry after the list.
+    /// `None` before a batch with the end is added, and after
     /// [`take_initial_end`](Self::take_initial_end) has returned `true`.
     initial_end: Option<usize>,
     len: usize,
@@ -108,7 +108,7 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Records that the initial list ends after the current entries.
+    /// Adds the end of the initial list after the current entries.
     fn complete_initial(&mut self) {
         self.initial_end = Some(self.taken + self.entries.len());
     }
@@ -119,7 +119,7 @@ impl<K> Coalesced<K> {
         self.initial_end.take_if(|end| *end <= self.taken).is_some()
     }
 
-    /// Returns whether neither an entry nor the end of the initial list is pending.
+    /// Returns whether nothing is pending: no change, and no end of the initial list.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0 && self.initial_end.is_none()
     }
@@ -152,7 +152,8 @@ impl<K> Coalesced<K> {
     }
 }
 
-/// Looks up a key in `index`, which maps each key to the number of its entry.
+/// Returns the entry of `key` in `index`, which contains the number of the key's pending change.
+/// Returns a vacant entry if the key has no pending change.
 fn entry<'a, K>(
     entries: &VecDeque<Option<NetChange<K>>>,
     index: &'a mut HashTable<usize>,

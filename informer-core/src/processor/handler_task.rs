@@ -45,10 +45,12 @@ struct HandlerTask {
     // reports its end only after the handler has been dropped.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
-    /// Whether the handlers have been given an encoded object so far. All handlers share this flag.
+    /// Whether any event of the processor has contained an encoded object so far. All handlers
+    /// share this flag.
     has_encoded: Arc<AtomicBool>,
-    /// Whether this handler has possibly read an encoded object, or kept a handle to it. If so,
-    /// this handler gets its own copies of events with encoded objects, instead of shared copies.
+    /// Whether this handler seems to read encoded objects. If `true`, the handler gets its own copy
+    /// of each event with an encoded object. If `false`, the handler shares one copy with other
+    /// handlers.
     uses_objects: bool,
     stopwatch: Stopwatch,
     /// The number of calls of the handler so far. After every [`MAX_CALLS_IN_A_ROW`] calls, the
@@ -58,7 +60,8 @@ struct HandlerTask {
     logged_slowness: bool,
 }
 
-/// An event, or a copy of the event with the objects in a form that a handler can read.
+/// An event whose objects a handler can read: the original event, or a copy that decodes encoded
+/// objects.
 enum Opened<'a> {
     Original(&'a Event<AnyObject>),
     /// A copy that this handler shares with other handlers.
@@ -72,8 +75,8 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read or keeps an encoded object of this event. Always `false`
-    /// for [`Original`](Self::Original), whose objects are not encoded.
+    /// Returns whether any handler has read an encoded object through this copy, or has cloned its
+    /// handle. Always `false` for [`Original`](Self::Original), whose objects are not encoded.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,
@@ -190,7 +193,7 @@ impl HandlerTask {
         // copy of its own, which is freed with the decoded objects after the call. The shared copy
         // would keep these objects until all handlers have received the batch.
         if is_shared && !self.uses_objects && event.is_closed() {
-            let shared = batch.open_event(at);
+            let shared = batch.shared_copy(at);
             // Otherwise another handler uses an object: the batch keeps this object, but no others.
             if !shared.is_in_use() {
                 return Opened::SharedCopy(shared);

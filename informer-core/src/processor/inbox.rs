@@ -1,11 +1,12 @@
-//! [`Inbox`]: the part of one handler's backlog that is not coalesced. This code takes no lock and
-//! never waits.
+//! [`Inbox`]: the events that wait for one handler. This code takes no lock and never waits.
 //!
-//! A handler that is added to a running informer first receives a replay of the stored objects.
+//! A handler that is added to a running informer first receives a replay: an initial add for each
+//! stored object.
 //!
 //! While the handler keeps up, the inbox contains batches, which all handlers share. Once
 //! `threshold` events are waiting, the handler is behind: further batches are added to the [shared
-//! backlog](super::shared_backlog), and the inbox only records which of them the handler needs.
+//! backlog](super::shared_backlog), and the inbox only records which of these batches the handler
+//! has not taken.
 
 use std::collections::VecDeque;
 
@@ -18,10 +19,13 @@ use crate::{Cached, Event, EventBatch};
 /// all other events.
 pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 
-/// The batches that a handler has not taken yet.
+/// The events that a handler has not taken yet: the replay, batches, and the handler's part of the
+/// shared backlog.
 pub(super) struct Inbox<K> {
     replay: Option<Replay<K>>,
-    /// Whether the handler's initial list ends with `replay`.
+    /// Whether the replay is the handler's whole initial list. `false` if the informer's initial
+    /// list was not complete when the handler was added: the rest of the list then arrives in
+    /// batches.
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
     /// The number of events in `batches`.
@@ -35,7 +39,8 @@ pub(super) struct Inbox<K> {
     pub(super) merged: u64,
 }
 
-/// Unused events and batches, which must be dropped while no lock is held.
+/// Events and batches that no handler needs any more. They must be dropped while no lock is held,
+/// because destructors of objects are user code.
 pub(super) struct Garbage<K> {
     pub(super) events: Vec<Event<K>>,
     pub(super) batches: Vec<SharedBatch<K>>,
@@ -73,7 +78,8 @@ impl<K> Inbox<K> {
         self.is_behind() || self.threshold.is_some_and(is_full)
     }
 
-    /// Adds a batch for which [`needs_backlog`](Self::needs_backlog) has returned `false`.
+    /// Adds a batch to the inbox of a handler that keeps up: [`needs_backlog`](Self::needs_backlog)
+    /// has returned `false` for this batch.
     pub(super) fn push(&mut self, batch: SharedBatch<K>) {
         self.queued += batch.events.len();
         self.batches.push_back(batch);

@@ -44,10 +44,9 @@ pub(super) struct ProcessorListener {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandlerStats {
-    /// The number of waiting events, including the event of the current call. Objects that existed
-    /// when the handler was added are not counted. Waiting events of a slow handler can still be
-    /// merged, so the handler can receive fewer events than this number. A coalesced deletion and
-    /// re-creation of an object count as one event.
+    /// The number of waiting events, including the event of the current call. Initial adds of
+    /// objects that existed when the handler was added are not included. The number is approximate
+    /// for a slow handler, because its waiting events can still be merged.
     pub pending: usize,
     /// The number of calls that have returned. For a stream, the number of events that the reader
     /// has received.
@@ -117,8 +116,9 @@ impl ProcessorListener {
         self.mailbox.start_with(replay, completes_initial_list);
     }
 
-    /// Returns whether this handler receives the resyncs that are published until the next
-    /// [`check_resync`](Self::check_resync).
+    /// Returns whether the handler's resync was due at the last
+    /// [`check_resync`](Self::check_resync). If so, the handler receives the resyncs that are
+    /// published now. Before the first check, returns `true` for a handler with a resync period.
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }

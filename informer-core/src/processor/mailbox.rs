@@ -1,4 +1,6 @@
-//! [`Mailbox`]: passes published batches to one handler or stream, which is the consumer.
+//! [`Mailbox`]: passes published batches to one handler or stream, which is the consumer. A slow
+//! consumer takes its events from the [shared backlog](super::shared_backlog), where the events of
+//! all slow consumers are coalesced.
 //!
 //! A push wakes the consumer only if the consumer sleeps. The consumer sleeps only after it has
 //! found the mailbox empty under the lock. No user code runs under the lock: no waker, and no
@@ -19,8 +21,8 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(super) struct Mailbox<K> {
     state: Mutex<State<K>>,
     shared: Arc<SharedBacklog<K>>,
-    /// The number of events that the consumer has taken and not finished yet. Objects that existed
-    /// when the consumer was added do not count.
+    /// The number of events that the consumer has taken and not finished yet. Initial adds of
+    /// objects that existed when the consumer was added are not included.
     in_flight: AtomicUsize,
     /// A copy of `State::closed` that can be read without the lock.
     closed: AtomicBool,
@@ -42,12 +44,14 @@ pub(super) struct Backlog {
     pub(super) merged: u64,
 }
 
-/// The outcome of a consumer's attempt to take events from its mailbox.
+/// The result of [`Mailbox::take_or_sleep`].
 enum Taken<K> {
     Closed,
     Events(Cursor<K>),
-    /// Nothing was taken: the caller must take the next events with [`Mailbox::take_shared`].
+    /// The consumer is slow: the caller must take the next events from the shared backlog, with
+    /// [`Mailbox::take_shared`].
     IsBehind,
+    /// No events are waiting. The consumer now sleeps until its waker is called.
     Nothing,
 }
 
@@ -62,8 +66,9 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Sets the objects that are delivered first: those that existed when the handler was added.
-    /// Must be called before the first take.
+    /// Sets the objects that existed when the handler was added. The handler receives them first.
+    /// `completes_initial_list` says whether they are the whole initial list. Must be called before
+    /// the first take.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
@@ -71,9 +76,10 @@ impl<K> Mailbox<K> {
     /// Adds a published batch for this handler. If the handler keeps up, adds `batch` to the inbox.
     /// If the handler is slow, adds `for_backlog` to the backlog that slow handlers share.
     ///
-    /// The two batches differ only in their resyncs: `batch` has resyncs if they are due for this
-    /// handler (`wants_resyncs`), and `for_backlog` has resyncs if they are due for at least one
-    /// handler.
+    /// The two batches have the same events, except for resyncs:
+    /// - `batch` has the resyncs if they are due for this handler.
+    /// - `for_backlog` has the resyncs if they are due for at least one handler. `wants_resyncs`
+    ///   says whether they are due for this handler.
     ///
     /// Returns the consumer's waker if the consumer sleeps, and whether the shared backlog was
     /// used.
@@ -135,10 +141,10 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// First coalesces the batches in the shared backlog. Then takes the handler's next events from
-    /// it. Returns `None` if the mailbox has just been closed, or if the handler's next batch was
-    /// published after the coalescing. In both cases, the caller starts again with
-    /// [`take_or_sleep`](Self::take_or_sleep).
+    /// Takes the next events of a slow handler from the shared backlog, after coalescing the
+    /// published batches. Returns `None` if the mailbox was closed meanwhile, or if the handler's
+    /// next batch was published after the coalescing. The caller must then call
+    /// [`take_or_sleep`](Self::take_or_sleep) again.
     fn take_shared(&self) -> Option<Cursor<K>> {
         let mut garbage = Garbage::none();
         let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
@@ -147,8 +153,8 @@ impl<K> Mailbox<K> {
             // of events is done without this lock.
             let from = self.state.lock().inbox.shared.as_ref()?.start();
             self.shared.seal(sections, from);
-            let (cursor, is_whole) = self.take_prepared(sections)?;
-            if is_whole {
+            let (cursor, ends_section) = self.take_coalesced(sections)?;
+            if ends_section {
                 self.shared.tidy(sections, garbage);
             }
             Some(cursor)
@@ -159,16 +165,17 @@ impl<K> Mailbox<K> {
     }
 
     /// Takes the handler's next events from `sections`, the coalesced events of the shared backlog.
-    /// Returns the events, and whether the caller must call [`SharedBacklog::tidy`] next. Returns
-    /// `None` if `sections` has no events for the handler yet, or if the mailbox is closed.
-    fn take_prepared(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
+    /// Also returns whether the caller must call [`SharedBacklog::tidy`] next, which removes
+    /// sections that no handler needs. Returns `None` if `sections` has no events for the handler
+    /// yet, or if the mailbox is closed.
+    fn take_coalesced(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
         let (taken, wants_resyncs) = self.shared.take(sections, shared, *threshold)?;
         *merged += taken.merged;
         let skipped = if wants_resyncs { 0 } else { taken.resyncs };
         self.in_flight.store(taken.events.events.len() - skipped, Ordering::Relaxed);
-        Some((Cursor::of_backlog(taken.events, wants_resyncs), taken.is_whole))
+        Some((Cursor::of_backlog(taken.events, wants_resyncs), taken.ends_section))
     }
 
     /// Records that the consumer has finished one of the events that it has taken.

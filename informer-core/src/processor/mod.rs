@@ -5,9 +5,8 @@
 //!
 //! Lock order:
 //! 1. the store's write lock, which the caller of [`SharedProcessor::publish`] holds;
-//! 2. the registry of handlers;
-//! 3. the caller's locks: those that the closure `commit`, an argument of `publish`, takes, and
-//!    those that the closure `snapshot`, an argument of [`SharedProcessor::add_handler`], takes;
+//! 2. the processor's lock, which protects the registry of handlers;
+//! 3. locks that the caller's closures `commit` and `snapshot` take, such as the lock of a store;
 //! 4. a lock of one handler: its mailbox (the waiting events), or the time of its next resync.
 //!
 //! No handler, waker or destructor of a handler or object runs under these locks.
@@ -149,8 +148,8 @@ impl<K> SharedProcessor<K> {
     /// its snapshot or as an event.
     ///
     /// `commit` is called under the processor's lock, so it should only swap in prepared changes.
-    /// Dropping the returned guard wakes the handlers. A caller that holds a lock must release the
-    /// lock before it drops the guard.
+    /// Dropping the returned guard wakes the handlers. The guard holds no lock. Release your own
+    /// locks, such as the store's write lock, before you drop the guard.
     #[doc(alias = "distribute")]
     pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard
     where
@@ -159,10 +158,13 @@ impl<K> SharedProcessor<K> {
         self.shared.publish(batch.cast(), commit)
     }
 
-    /// Returns the interval at which to call [`check_resync`](Self::check_resync): the shortest of
-    /// all resync periods, or `None` without resyncs. The first call fixes the interval, and
-    /// restarts the resync periods of all handlers. A handler that is added later gets this
-    /// interval if it requests a shorter period, and gets no resyncs if the interval is `None`.
+    /// Returns the interval at which to call [`check_resync`](Self::check_resync): the shortest
+    /// resync period. Returns `None` if there are no resyncs.
+    ///
+    /// The first call fixes the interval, and restarts the resync periods of all handlers. Later
+    /// calls return the same interval. If a handler that is added later requests a shorter period,
+    /// its period is this interval. If the interval is `None`, handlers that are added later get no
+    /// resyncs.
     #[must_use]
     pub fn freeze_check_period(&self) -> Option<Duration> {
         self.shared.freeze_check_period()
@@ -180,19 +182,21 @@ impl<K> SharedProcessor<K> {
         self.shared.handlers()
     }
 
-    /// Checks which handlers' resyncs are due now, and returns whether any is due. The resyncs that
-    /// are published until the next check are for these handlers, and for handlers with a resync
-    /// period that are added meanwhile, even though their period is not over. A slow handler can
-    /// also receive resyncs that are only for others.
+    /// Returns whether the resync of at least one handler is due now. Until the next call,
+    /// published resyncs are delivered to the handlers whose resync is due.
+    ///
+    /// Other handlers can also receive these resyncs:
+    /// - A handler with a resync period, if it is added before the next call.
+    /// - A slow handler, because slow handlers share their events.
     #[doc(alias = "shouldResync")]
     #[must_use]
     pub fn check_resync(&self) -> bool {
         self.shared.check_resync()
     }
 
-    /// Runs each handler in its own task until `shutdown` is cancelled. Returns when all running
-    /// calls have returned, or have been dropped at their next await if they are async. Events that
-    /// handlers have not received by then are dropped.
+    /// Runs each handler in its own task until `shutdown` is cancelled. Then waits for the running
+    /// calls of handlers: a sync call returns, and an async call is dropped at its next await.
+    /// Events that handlers have not received by then are dropped.
     ///
     /// # Cancel safety
     /// Dropping the future stops the processor and aborts the handlers' tasks at their next await.
@@ -208,7 +212,8 @@ impl<K> SharedProcessor<K> {
     }
 }
 
-/// Converts a snapshot's objects to [`AnyObject`]s, without copying them.
+/// Returns a closure that calls `snapshot` and returns its objects as [`AnyObject`]s, without
+/// copying them.
 fn any<K, S>(snapshot: impl FnOnce() -> S) -> impl FnOnce() -> Replay<AnyObject>
 where
     K: 'static,

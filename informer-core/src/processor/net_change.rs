@@ -11,16 +11,16 @@ use crate::{Cached, Deleted, Event, ObjectKey};
 /// The change of one key that a slow handler has not received yet, merged from one or more events.
 pub(super) enum NetChange<K> {
     One(Event<K>),
-    /// The object that the handler received has left the store, and a new object with the same key
-    /// has been added.
+    /// The handler will receive two events: the end of the object that it received last, and then
+    /// the add of a new object with the same key.
     Recreated(End<K>, Cached<K>),
 }
 
-/// How the previous object of a key left the store.
+/// The end of an object that the handler has received: the object was deleted or released.
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
-    /// The namespace of the object is no longer watched. The field becomes the object of an
-    /// [`Event::Released`].
+    /// The namespace of the object is no longer watched. Contains the object of the
+    /// [`Event::Released`] that the handler will receive.
     Released(Cached<K>),
 }
 
@@ -45,9 +45,11 @@ impl<K> NetChange<K> {
         self.key().hash_value()
     }
 
-    /// Merges the event `next` into this change. Returns `None` if no event is left to deliver.
-    /// Events and objects that the handler will not receive any more are moved to `garbage`.
-    /// Objects are wrapped in resync events, because `garbage` contains events.
+    /// Merges the event `next` into this change. Returns `None` if nothing is left to deliver: an
+    /// add was followed by a delete or release.
+    ///
+    /// Moves the replaced events and objects to `garbage`. Each object is moved inside an
+    /// [`Event::Resynced`], which is never delivered.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.

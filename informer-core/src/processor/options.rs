@@ -22,28 +22,29 @@ pub struct HandlerOptions {
     /// - the number of events of one transaction of the store,
     /// - the merged events: one per object (two for an object that was deleted and added again).
     ///
-    /// If `n` handlers are slow, and `n` is at least two, the number of merged events can be up to
-    /// `n + 1` times as large. The reason is that slow handlers share merged events. Events that
-    /// one slow handler has taken are not merged with later events.
+    /// Several slow handlers share their merged events. With `n` slow handlers, each of them can
+    /// then have up to `n + 1` times as many merged events per object.
     pub threshold: Option<usize>,
-    /// Whether updates drop their old object if they arrive after the number of waiting events has
-    /// reached the [`threshold`](Self#structfield.threshold). The handler then receives the new
-    /// object as both the old and the new object. Default: `false`; the old object is always the
-    /// last version that the handler received.
+    /// Whether updates for a slow handler lose their old object, to save memory. A handler is slow
+    /// once the number of waiting events has reached the [`threshold`](Self#structfield.threshold).
+    /// Default: `false`.
     ///
-    /// With `false`, a waiting update keeps the old object in memory, even if nothing else uses
-    /// that object. If every object changes while a handler is blocked, memory contains two
-    /// versions of every object. Use `true` for a handler that only needs keys or current objects.
-    /// With `true`, [`Deleted::previous`](crate::Deleted::previous) can be a version that the
-    /// handler did not receive. The option is ignored if
+    /// - `false`: the old object of an update is always the last version that the handler received.
+    ///   A waiting update keeps this old version in memory. If every object changes while a handler
+    ///   is blocked, memory contains two versions of every object.
+    /// - `true`: a slow handler receives the new object as both the old and the new object.
+    ///   [`Deleted::previous`](crate::Deleted::previous) can be a version that the handler did not
+    ///   receive. This value is for a handler that only needs keys or current objects.
+    ///
+    /// The option is ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
     pub coalesce_drops_old: bool,
 }
 
-/// The period after which a handler receives every stored object again, as an unchanged update.
+/// How often a handler receives every stored object again, as an unchanged update.
 ///
-/// A resync sends no request to the server. A handler that is behind can also receive resyncs that
-/// were due only for other handlers.
+/// A resync sends no request to the server. Slow handlers share waiting events, so a slow handler
+/// can also receive resyncs that were due only for another handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Resync {
@@ -52,15 +53,20 @@ pub enum Resync {
     Default,
     /// No resyncs.
     Never,
-    /// A resync after this period, which is rounded up to a multiple of the informer's check
-    /// period, and to at least one second. Zero means never.
+    /// A resync after each such period. The period is rounded up to a multiple of the informer's
+    /// check period, and to at least one second. Zero means no resyncs.
     ///
-    /// The check period is fixed when the informer starts: it is the shortest of the informer's
-    /// default period and the periods that handlers have requested until then. A handler that is
-    /// added later cannot get a shorter period: if it requests one, it gets the check period. If
-    /// there is no check period, the handler gets no resyncs. Both cases are logged. These are
-    /// client-go's rules, except one: in client-go, no handler gets resyncs if the informer has no
-    /// default period.
+    /// The check period is the interval at which the informer looks for due resyncs. When the
+    /// informer starts, it sets the check period to the shortest of its default period and the
+    /// periods of its handlers. For a handler that is added later, there are two limits, and both
+    /// are logged:
+    ///
+    /// - A period that is shorter than the check period becomes the check period.
+    /// - If neither the informer nor an earlier handler has a period, the later handler gets no
+    ///   resyncs.
+    ///
+    /// These are client-go's rules, except one: in client-go, no handler gets resyncs if the
+    /// informer has no default period.
     Every(Duration),
 }
 
@@ -116,10 +122,8 @@ impl HandlerOptions {
         self
     }
 
-    /// Saves memory once the number of waiting events has reached the
-    /// [threshold](Self::threshold): new updates then have the new object also as their old object.
-    /// See
-    /// [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
+    /// Saves memory: updates for a slow handler lose their old object, and have the new object in
+    /// its place. See [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {
         self.coalesce_drops_old = true;

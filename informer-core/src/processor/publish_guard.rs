@@ -24,8 +24,9 @@ use crate::{AnyObject, Event, EventBatch};
 pub struct PublishGuard {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<AnyObject>,
-    /// A copy of the batch without resyncs, for handlers whose resync is not due. In their
-    /// mailboxes, the whole batch would keep the resynced objects in memory.
+    /// A copy of the batch without resyncs, for handlers whose resync is not due. `None` until the
+    /// copy is needed. With this copy, the mailboxes of these handlers keep no resynced objects in
+    /// memory.
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
     any_wants_resyncs: bool,
@@ -53,15 +54,15 @@ impl PublishGuard {
         self.has_resyncs
     }
 
-    /// Sets whether the resync of at least one handler is due. Must be called before the first
-    /// [`push_to`](Self::push_to).
+    /// Sets whether at least one handler wants the resyncs of this batch. Must be called before the
+    /// first [`push_to`](Self::push_to).
     pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
         self.any_wants_resyncs = any_wants_resyncs;
     }
 
-    /// Adds the batch to the mailbox of one handler, without its resyncs if `wants_resyncs` is
-    /// `false`. Exception: the backlogs of slow handlers contain the resyncs if any handler wants
-    /// them. So a slow handler can receive resyncs that it does not want.
+    /// Adds the batch to the mailbox of one handler. If `wants_resyncs` is `false`, leaves out the
+    /// resyncs. Exception: slow handlers share a backlog, so a slow handler can also receive
+    /// resyncs that only another handler wants.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
@@ -76,7 +77,8 @@ impl PublishGuard {
         self.is_shared |= is_shared;
     }
 
-    /// Records that the batch has been added to the mailbox of every handler.
+    /// Ends the publishing of the batch to slow handlers. Must be called after the last
+    /// [`push_to`](Self::push_to).
     pub(super) fn finish(&self) {
         if self.is_shared {
             self.backlogs.finish();

@@ -1,5 +1,9 @@
 //! [`ResyncClock`]: the time of a handler's next resync.
 //!
+//! At regular times, the informer checks for each handler whether a resync is due. If so for at
+//! least one handler, the informer publishes resyncs of all objects. The other handlers skip these
+//! resyncs.
+//!
 //! client-go: `processorListener.shouldResync` and `sharedProcessor.resyncCheckPeriodChanged` of
 //! `tools/cache/shared_informer.go`. Unlike in client-go, a handler without a resync period never
 //! receives resyncs, and the periods of handlers that were added before the informer's start begin
@@ -12,9 +16,9 @@ use tokio::time::Instant;
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether the handler receives the resyncs that are published until the next
-    /// [`check`](Self::check). Before the first check, `true` for a handler with a resync period.
-    syncing: bool,
+    /// Whether a resync was due at the last [`check`](Self::check). Before the first check, `true`
+    /// for a handler with a resync period.
+    was_due: bool,
 }
 
 /// The interval at which the informer checks which resyncs are due.
@@ -30,7 +34,7 @@ pub(super) enum CheckPeriod {
 
 impl ResyncClock {
     pub(super) fn new(period: Option<Duration>) -> Self {
-        let mut clock = Self { period: None, next: Instant::now(), syncing: false };
+        let mut clock = Self { period: None, next: Instant::now(), was_due: false };
         clock.restart(period);
         clock
     }
@@ -39,22 +43,22 @@ impl ResyncClock {
         self.period
     }
 
-    /// Returns whether the handler receives the resyncs that are published until the next
-    /// [`check`](Self::check). The name of this function is client-go's and has nothing to do with
-    /// the initial sync.
+    /// Returns whether a resync was due at the last [`check`](Self::check). If so, the handler
+    /// receives the resyncs that are published now. The name of this function is client-go's and
+    /// has nothing to do with the initial sync.
     pub(super) fn is_syncing(&self) -> bool {
-        self.syncing
+        self.was_due
     }
 
     /// Sets the resync period, which starts now; `None` means no resyncs.
     pub(super) fn restart(&mut self, period: Option<Duration>) {
         self.period = period;
         self.next = Instant::now() + period.unwrap_or_default();
-        self.syncing = period.is_some();
+        self.was_due = period.is_some();
     }
 
-    /// If the period is shorter than `check_period`, sets it to `check_period`. If `check_period`
-    /// is `None`, there are no resyncs.
+    /// Starts the period again, with at least the length `check_period`. If `check_period` is
+    /// `None`, the handler receives no resyncs.
     pub(super) fn limit(&mut self, check_period: Option<Duration>) {
         self.restart(match (self.period, check_period) {
             (Some(period), Some(check_period)) => Some(period.max(check_period)),
@@ -62,15 +66,14 @@ impl ResyncClock {
         });
     }
 
-    /// Returns whether a resync is due, because the current period is over. If so, starts the next
-    /// period. The result decides whether the handler receives the resyncs that are published until
-    /// the next check.
+    /// Returns whether a resync is due at the time `now`, because the current period is over. If
+    /// so, starts the next period.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);
         if let Some(period) = due {
             self.next = now + period;
         }
-        self.syncing = due.is_some();
-        self.syncing
+        self.was_due = due.is_some();
+        self.was_due
     }
 }

@@ -1,13 +1,14 @@
 //! [`Sections`]: the coalesced events of a [shared backlog](super::shared_backlog). This code takes
 //! no lock and never waits.
 //!
-//! A section has the coalesced events of consecutive batches. The start of a section is the
-//! sequence number of the section's first batch.
+//! A section contains the coalesced events of consecutive batches. The start of a section is the
+//! sequence number of its first batch. A handler needs a section until the handler has taken all
+//! events of the section.
 //!
-//! New events are merged into the last section while it is open (not sealed). If several handlers
-//! need a section, it is sealed when the first of these handlers takes it: later events then go to
-//! a new section. Once every handler that needs the new section also needs the sealed section,
-//! these two sections are merged.
+//! A section is open until it is sealed: new events are merged into the last section while that
+//! section is open. Before several handlers take the same section, it is sealed, and later events
+//! go to a new section. Two neighboring sections are merged again once every handler that needs the
+//! later one also needs the earlier one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,11 +19,11 @@ use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
 
-/// The approximate maximum number of events that a slow handler takes at once, if no other handler
-/// needs these events. Later events can still be merged into the rest.
+/// The approximate maximum number of events that a handler takes at once from an open section. The
+/// events that stay in the section can still be merged with later events.
 const MAX_TAKEN: usize = 64;
 
-/// The merged events that slow handlers have not taken: sections in the order of their batches.
+/// The sections of a shared backlog, in the order of their batches.
 pub(super) struct Sections<K> {
     sections: VecDeque<Section<K>>,
     keeps_old: bool,
@@ -34,8 +35,8 @@ pub(super) struct Sections<K> {
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
-    /// The number of events that merging has removed from this section. Reset to zero when a
-    /// handler takes events from this section while it is open.
+    /// The number of events that were merged into other events of this section. Taking events from
+    /// an open section resets this number, because [`TakenEvents`] then contains it.
     merged: u64,
 }
 
@@ -55,11 +56,11 @@ enum Content<K> {
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
     pub(super) resyncs: usize,
-    /// The number of events that merging has removed from the section. If a handler takes an open
-    /// section in several pieces, each piece counts only the events removed since the piece before.
+    /// The number of events that were merged into other events of the section. Excludes the events
+    /// that an earlier take from the same section has reported to this handler.
     pub(super) merged: u64,
-    /// Whether nothing is left for this handler in the section.
-    pub(super) is_whole: bool,
+    /// Whether the handler has now taken all events of the section.
+    pub(super) ends_section: bool,
 }
 
 impl<K> Sections<K> {
@@ -67,8 +68,9 @@ impl<K> Sections<K> {
         Self { sections: VecDeque::new(), keeps_old }
     }
 
-    /// Merges a batch into the last section. Begins a new section instead if `starts_section` is
-    /// `true`, or if the last section is sealed or missing.
+    /// Merges a batch into the last section, if that section is open and `starts_section` is
+    /// `false`. Otherwise adds a new section with the events of the batch. Unused objects are moved
+    /// to `garbage`.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -86,8 +88,8 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Seals the section with this start, if it exists: later events go to a new section, and
-    /// [`take`](Self::take) leaves the sealed events in place for other handlers.
+    /// Seals the section with this start: its events no longer change, so that several handlers can
+    /// take them. Does nothing if no section has this start.
     pub(super) fn seal(&mut self, start: Sequence) {
         if let Some(at) = self.find(start) {
             self.sections[at].seal(self.keeps_old);
@@ -97,9 +99,11 @@ impl<K> Sections<K> {
     /// Takes a handler's next events from the section with this start. Returns `None` if no section
     /// has this start.
     ///
-    /// If several handlers need the section, the caller must [seal](Self::seal) it first. From a
-    /// sealed section, the handler takes all events. From an open section, the handler takes at
-    /// most about [`MAX_TAKEN`] events, or `limit` events if that is less.
+    /// - From an open section, removes at most about [`MAX_TAKEN`] events, or `limit` events if
+    ///   that is less.
+    /// - From a sealed section, returns all events, and leaves them there for other handlers.
+    ///
+    /// If several handlers need the section, the caller must [seal](Self::seal) the section first.
     pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
@@ -108,7 +112,7 @@ impl<K> Sections<K> {
                 events: Arc::clone(events),
                 resyncs: *resyncs,
                 merged: section.merged,
-                is_whole: true,
+                ends_section: true,
             }),
             Content::Open(coalesced) => {
                 // I11: the handler holds a few events, and the rest is still one event per key. One
@@ -118,7 +122,7 @@ impl<K> Sections<K> {
                 Some(TakenEvents {
                     resyncs: count_resyncs(&events),
                     merged: std::mem::take(&mut section.merged),
-                    is_whole: coalesced.is_empty(),
+                    ends_section: coalesced.is_empty(),
                     events: HandlerBatch::shared(EventBatch { events, completes_initial_list }),
                 })
             }
@@ -131,8 +135,8 @@ impl<K> Sections<K> {
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Returns the number of events in the sections whose start is in the range `from..to`.
-    /// Also returns the number of events that merging has removed from these sections.
+    /// Returns the number of events in the sections whose start is in `from..to`. The second number
+    /// is the number of events that were merged into other events of these sections.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
@@ -152,8 +156,8 @@ impl<K> Sections<K> {
         self.sections.iter().map(|section| section.start)
     }
 
-    /// Merges each section whose start is in `starts` into the section before it. Events that
-    /// the merge replaces are moved to `garbage`.
+    /// Merges each section whose start is in `starts` into the section before it. Unused events are
+    /// moved to `garbage`.
     pub(super) fn join(&mut self, starts: &[Sequence], garbage: &mut Garbage<K>) {
         let mut at = 1;
         while let Some(start) = self.sections.get(at).map(|section| section.start) {
@@ -193,8 +197,8 @@ impl<K> Section<K> {
         }
     }
 
-    /// Merges the next batch, which has `len` changes, into this section. A sealed section first
-    /// gets its own copy of its events, because handlers share them.
+    /// Merges the next batch, which has `len` changes, into this section. A sealed section is
+    /// opened: it first copies its events, because handlers share them.
     fn merge(&mut self, batch: &EventBatch<K>, len: usize, keeps_old: bool, garbage: &mut Garbage<K>) {
         let before = self.len();
         if let Content::Sealed { events, .. } = &self.content {

@@ -26,9 +26,9 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether any published event has contained an [encoded](crate::Encoded) object. If so,
-    /// handlers receive copies of the events with encoded objects. A copy decodes an object when a
-    /// handler first reads it.
+    /// Whether any published event has contained an [encoded](crate::Encoded) object. If so, a
+    /// handler receives a copy of each event that contains such an object. The copy decodes the
+    /// object when a handler first reads it.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,
@@ -57,8 +57,8 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The current obstacles to the sync of one listener. A field is `false` or `None` if its obstacle
-/// does not exist.
+/// The possible reasons why a listener is not synced, which means that it has not received its
+/// initial objects yet. A field is `false` or `None` if its reason does not apply.
 pub(super) struct SyncObstacles {
     /// Whether the processor has stopped.
     pub(super) stopped: bool,
@@ -283,7 +283,8 @@ impl Drop for Shared {
     }
 }
 
-/// Logs a warning if a handler gets fewer resyncs than it requested.
+/// Logs a warning if a handler gets resyncs less often than requested. `requested` is the period
+/// that the handler requested. `period` is its actual period, or `None` if it gets no resyncs.
 fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Duration>) {
     match period {
         Some(period) if requested < period => tracing::warn!(

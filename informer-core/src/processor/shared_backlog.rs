@@ -1,11 +1,11 @@
-//! [`SharedBacklog`]: the batches that slow handlers have not received, coalesced once for all of
+//! [`SharedBacklog`]: the batches that slow handlers have not taken, coalesced once for all of
 //! these handlers.
 //!
-//! Publishing only appends the batch, once for all slow handlers. Later, when the publisher has
-//! released the store's locks, it merges the batch into `sections`: a section has the coalesced
-//! events of consecutive batches. If another thread has locked `sections` at that moment, the
-//! publisher does not wait. The other thread unlocks `sections`, looks for published batches, locks
-//! `sections` again and merges the batch.
+//! A publisher only appends its batch to `staged`. Later, when the publisher has released the
+//! store's locks, it merges the batch into a section: the coalesced events of consecutive batches.
+//! If another thread has locked the sections at that moment, the publisher does not wait. The other
+//! thread merges the batch after it has unlocked the sections. A batch is untaken for a handler
+//! until the handler has taken all events of the batch's section.
 //!
 //! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
 //! locks is held.
@@ -38,52 +38,49 @@ pub(super) struct SharedBacklog<K> {
     sections: Mutex<Sections<K>>,
 }
 
-/// One slow handler's part of the shared backlog: the batches that this handler has not taken.
+/// The untaken batches of one slow handler: those with sequence numbers in `from..to`.
 pub(super) struct SharedPart {
-    /// The sequence number of the first batch whose events the handler has not taken completely.
-    /// Once this batch is coalesced, a section begins with it.
+    /// The sequence number of the first untaken batch. Once this batch is coalesced, it is the
+    /// first batch of a section.
     from: Sequence,
-    /// One more than the sequence number of the last batch that was published for the handler.
+    /// One more than the sequence number of the last untaken batch.
     to: Sequence,
-    /// The handler takes the resyncs of a section only if the sequence number of the section's
-    /// first batch is less than `resyncs_end`. A [`push`](SharedBacklog::push) with `wants_resyncs`
-    /// sets `resyncs_end` to one more than the sequence number of the pushed batch.
+    /// One more than the sequence number of the last batch with resyncs for this handler. The
+    /// handler skips the resyncs of a section that begins with this number or a later one.
     // The merged events of several batches are taken together, so the handler can also receive
     // resyncs that were due only for other handlers.
     resyncs_end: Sequence,
 }
 
 impl SharedPart {
-    /// Returns the sequence number of the first batch that the handler has not taken.
+    /// Returns the sequence number of the first untaken batch.
     pub(super) fn start(&self) -> Sequence {
         self.from
     }
 }
 
-/// The batches that have not been coalesced yet, and the first batch that each slow handler has not
-/// taken.
+/// The batches that have not been coalesced yet, and the batch with which each slow handler
+/// continues.
 struct Staged<K> {
-    /// The sequence number of the batch that is being published now. If no batch is being
-    /// published, the sequence number of the batch that will be published next.
+    /// The sequence number of the batch that is being published, or otherwise of the next batch.
     next: Sequence,
-    /// Whether the batch that is being published has been added to `batches`. Stays `true` until
-    /// [`SharedBacklog::finish`] is called, even if the batch has already been coalesced and
-    /// removed again.
-    has_next: bool,
+    /// Whether [`SharedBacklog::push`] has been called for the batch `next`.
+    is_next_pushed: bool,
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
-    /// For each batch, the number of handlers whose untaken batches begin with it.
+    /// The number of handlers whose first untaken batch has this sequence number. There is no entry
+    /// for zero handlers.
     readers: BTreeMap<Sequence, usize>,
-    /// Whether a section can possibly be removed, or merged with its neighbor. If so,
-    /// [`SharedBacklog::tidy`] must be called.
+    /// Whether [`SharedBacklog::tidy`] must be called, because it can possibly remove or merge
+    /// sections.
     is_untidy: bool,
 }
 
 impl<K> Staged<K> {
-    /// Returns whether the batch `start` is, or can still become, the first batch that a handler
-    /// needs. If so, it must not be merged with the batches before it.
+    /// Returns whether a section must begin with the batch `start`, because this batch is or can
+    /// become the first untaken batch of a handler.
     fn is_boundary(&self, start: Sequence) -> bool {
-        // Until `finish` is called for the batch `next`, `push` can add this batch for another
-        // handler, as the first batch that the handler needs.
+        // Until `finish` is called for the batch `next`, this batch can become the first untaken
+        // batch of another handler.
         start >= self.next || self.readers.contains_key(&start)
     }
 
@@ -94,9 +91,8 @@ impl<K> Staged<K> {
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns whether exactly one handler needs the batch `start`, and no handler needs an earlier
-    /// batch. Returns `false` for the batch that is being published, because more handlers can
-    /// still need it.
+    /// Returns `true` only if a single handler needs the batch `start`. Always returns `false` for
+    /// the batch that is being published, because more handlers can still need that batch.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
@@ -105,7 +101,7 @@ impl<K> Staged<K> {
     /// Returns the sequence number of the oldest batch in `batches`. If `batches` is empty, returns
     /// the number of the batch that is added to it next.
     fn first_uncoalesced(&self) -> Sequence {
-        let next = self.next + u64::from(self.has_next);
+        let next = self.next + u64::from(self.is_next_pushed);
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
     }
 
@@ -115,7 +111,7 @@ impl<K> Staged<K> {
     }
 
     fn stage(&mut self, batch: &SharedBatch<K>) -> Sequence {
-        if !std::mem::replace(&mut self.has_next, true) {
+        if !std::mem::replace(&mut self.is_next_pushed, true) {
             self.batches.push_back((self.next, Arc::clone(batch)));
         }
         self.next
@@ -134,9 +130,9 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Records in `untaken`, one handler's part of the backlog, that this handler has taken all
-    /// batches with sequence numbers below `next`. If `next` is `None`, this handler has taken all
-    /// batches that have been coalesced. Returns whether this handler still has batches to take.
+    /// Changes the first untaken batch of a handler to `next`. If `next` is `None`, changes it to
+    /// the first batch that has not been coalesced. Returns whether the handler still has untaken
+    /// batches.
     fn advance(&mut self, untaken: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(untaken.from);
         untaken.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -181,7 +177,7 @@ impl<K> SharedBacklog<K> {
     pub(super) fn new(keeps_old: bool) -> Self {
         let staged = Staged {
             next: 0,
-            has_next: false,
+            is_next_pushed: false,
             batches: VecDeque::new(),
             readers: BTreeMap::new(),
             is_untidy: false,
@@ -189,9 +185,9 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Records in `untaken` that a slow handler needs the batch that is being published, with its
-    /// resyncs if `wants_resyncs` is `true`. Adds the batch to the backlog, unless an earlier call
-    /// has added this batch.
+    /// Adds the batch that is being published to `untaken`, the untaken batches of one handler. The
+    /// first call for a batch also adds the batch to the backlog. If `wants_resyncs` is `true`, the
+    /// handler will also receive the resyncs of this batch.
     pub(super) fn push(&self, batch: &SharedBatch<K>, untaken: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
@@ -206,11 +202,11 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Records that [`push`](Self::push) was called for each slow handler that needs the batch. The
-    /// next call of `push` must be for the next batch.
+    /// Ends the publishing of a batch: the next call of [`push`](Self::push) is for another batch.
+    /// Must be called after `push` was called for each slow handler.
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
-        if std::mem::take(&mut staged.has_next) {
+        if std::mem::take(&mut staged.is_next_pushed) {
             // A handler's task may have coalesced the batch already. Until now, the section of the
             // batch was kept separate for handlers that the publisher had not reached. If no
             // handler begins with this section, `tidy` can now remove the section, or merge it into
@@ -220,8 +216,9 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Calls `f` with the locked sections. Then merges the batches that other threads have
-    /// published meanwhile.
+    /// Calls `f` while the sections are locked, and returns the result of `f`. After unlocking,
+    /// calls [`settle`](Self::settle), for the batches that other threads have published meanwhile.
+    /// Unused objects are moved to `garbage`.
     pub(super) fn with_sections<R>(
         &self,
         garbage: &mut Garbage<K>,
@@ -236,8 +233,9 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section that begins with the batch `from`, unless only one handler needs it. The
-    /// events of a sealed section do not change, so that several handlers can take them.
+    /// Seals the section that begins with the batch `from`, unless only one handler needs the
+    /// section. The events of a sealed section do not change, so that several handlers can take
+    /// them.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.
@@ -246,14 +244,16 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Takes a handler's next events from `sections`, and removes the taken batches from `untaken`.
-    /// Returns the events, and whether the handler wants the resyncs among them. If not, the caller
-    /// must skip the resyncs.
+    /// Takes a handler's next events from the section that begins with the first batch of
+    /// `untaken`. Also returns whether the handler wants the resyncs among these events; if not,
+    /// the caller must skip them. `limit` is explained at [`Sections::take`].
     ///
-    /// Returns `None` if `untaken` is `None`, or if its first batch has not been coalesced yet.
+    /// Returns `None` if the handler has no untaken batches, or if the first one has not been
+    /// coalesced yet.
     ///
-    /// The caller must call [`seal`](Self::seal) first and, if [`TakenEvents::is_whole`] is `true`,
-    /// [`tidy`](Self::tidy) afterwards.
+    /// The caller must call [`seal`](Self::seal) before this function. If
+    /// [`TakenEvents::ends_section`] is `true`, the caller must call [`tidy`](Self::tidy)
+    /// afterwards.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
@@ -263,14 +263,17 @@ impl<K> SharedBacklog<K> {
         let own = untaken.as_mut()?;
         let taken = sections.take(own.from, limit)?;
         let wants_resyncs = own.from < own.resyncs_end;
-        if taken.is_whole && !self.staged.lock().advance(own, sections.after(own.from)) {
+        if taken.ends_section && !self.staged.lock().advance(own, sections.after(own.from)) {
             *untaken = None;
         }
         Some((taken, wants_resyncs))
     }
 
-    /// Returns the number of events in `untaken`, and the number of events that merging has removed
-    /// from `untaken`.
+    /// Returns two numbers for the `untaken` batches of a handler:
+    ///
+    /// - the number of events that the handler has not taken,
+    /// - the number of events that are gone, because they were merged with other events of the same
+    ///   object.
     pub(super) fn count(&self, sections: &Sections<K>, untaken: &SharedPart) -> (usize, u64) {
         let (events, merged) = sections.count(untaken.from, untaken.to);
         let staged = self.staged.lock();
@@ -278,8 +281,8 @@ impl<K> SharedBacklog<K> {
         (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
     }
 
-    /// Called when a handler is removed, with its `untaken` batches. Removes the events of these
-    /// batches that no other handler needs.
+    /// Removes a handler that has not taken the batches `untaken`. Then calls
+    /// [`settle`](Self::settle), which removes the sections that no other handler needs.
     pub(super) fn remove(&self, untaken: &SharedPart, garbage: &mut Garbage<K>) {
         {
             let mut staged = self.staged.lock();
@@ -289,9 +292,9 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Merges the published batches into the coalesced events, and removes coalesced events that no
-    /// handler needs. If another thread has locked the coalesced events, returns at once. That
-    /// thread unlocks the coalesced events, locks them again and does this work.
+    /// Merges the published batches into the sections, and removes the sections that no handler
+    /// needs. If another thread has locked the sections, returns at once: after unlocking, that
+    /// thread calls this function too. Unused objects are moved to `garbage`.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // A thread that has the sections checks `needs_work` again after it has released them.
         while self.staged.lock().needs_work()
@@ -319,8 +322,8 @@ impl<K> SharedBacklog<K> {
         self.tidy(sections, garbage);
     }
 
-    /// Removes the sections that no handler needs. Then merges neighboring sections, unless the
-    /// later section is, or can still become, the first section that a handler needs.
+    /// Removes the sections that no handler needs. Then merges each section into the section before
+    /// it, if no handler begins with the later section. See [`Staged::is_boundary`].
     pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         let (first, unneeded) = {
             let mut staged = self.staged.lock();

@@ -27,7 +27,7 @@ impl Stopwatch {
         Self { began: Instant::now(), group_size: 1, calls: 0 }
     }
 
-    /// Starts a new measurement, so that the time since the last call is not measured.
+    /// Starts a new group of calls now. The time since the previous call is not measured.
     pub(super) fn restart(&mut self) {
         self.began = Instant::now();
         self.calls = 0;

@@ -26,8 +26,8 @@ pub struct CacheControllerConfig<K: 'static> {
 }
 
 impl<K: Resource + 'static> CacheControllerConfig<K> {
-    /// Returns the default settings: a new queue without access to a store (see
-    /// [`queue`](Self::queue)), no resyncs, and no retries of failed items.
+    /// Returns the default settings: a new queue ([`DeltaFifo::new`]), no resyncs, and no retries
+    /// of failed items.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             lister_watcher,
@@ -40,10 +40,12 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
         }
     }
 
-    /// Sets the queue. If the queue was created with access to the store in which the program keeps
-    /// the objects ([`DeltaFifo::with_known_objects`]), the controller can resync. The controller
-    /// then also queues deletions of the stored objects that are missing from a list. Default: a
-    /// queue without access to a store ([`DeltaFifo::new`]).
+    /// Sets the queue. Default: [`DeltaFifo::new`], a queue that does not read the store of the
+    /// objects.
+    ///
+    /// With a queue that reads the store ([`DeltaFifo::with_known_objects`]), the controller can
+    /// resync. The controller then also queues deletions of the stored objects that are missing
+    /// from a list.
     pub fn queue(mut self, queue: DeltaFifo<K>) -> Self {
         self.queue = queue;
         self

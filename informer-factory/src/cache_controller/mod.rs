@@ -79,8 +79,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self::with_process(config, process)
     }
 
-    /// Returns a controller that calls `process` with all queued changes at once. After a batch, all
-    /// changes up to its [watermark](Batch::watermark) have been processed.
+    /// Returns a controller that calls `process` with all queued changes at once.
     ///
     /// `process` must requeue failed items itself ([`Batch::requeue`]).
     #[must_use]
@@ -118,8 +117,8 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process: Process::batches(Box::new(process)), resync: None }
     }
 
-    /// Sets the resync timer. An informer calls this when it starts, because its handlers determine
-    /// the period.
+    /// Sets the resync timer: after each `period`, the controller resyncs if `is_due` returns
+    /// `true`. An informer calls this when it starts, because its handlers determine the period.
     pub(crate) fn resync_every(
         mut self,
         period: Duration,

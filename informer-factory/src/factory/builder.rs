@@ -17,12 +17,17 @@ use crate::namespaces::NamespaceError;
 
 /// Builds a [`SharedInformerFactory`].
 ///
-/// A setting for one type ([`configure`](Self::configure)) takes precedence over the factory's
-/// setting for all types, with two exceptions: the prefix that [`TypeOptions::name`] sets is
-/// appended to the factory's prefix, and the type's transform runs after the factory's transform.
-/// All settings of the builder take precedence over the settings of `#[derive(Informer)]` (`prune`,
-/// `default_resync`). [`informer_with`](SharedInformerFactory::informer_with) can override all
-/// these settings.
+/// If several places set the same setting of an informer, the first of these places takes
+/// precedence:
+///
+/// 1. [`informer_with`](SharedInformerFactory::informer_with), for one informer,
+/// 2. [`configure`](Self::configure), for one type,
+/// 3. the other methods of this builder, for all types,
+/// 4. `#[derive(Informer)]` (`prune`, `default_resync`).
+///
+/// Two settings are combined instead: the name prefix of a type ([`TypeOptions::name`]) is appended
+/// to the factory's prefix ([`name`](Self::name)), and the type's transform runs after the
+/// factory's transform.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,

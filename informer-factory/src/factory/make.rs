@@ -53,8 +53,8 @@ impl SharedInformerFactory {
         informer.cast()
     }
 
-    /// Returns whether the factory's builder has set the pruned fields of the type `K`.
-    pub(crate) fn prunes<K: 'static>(&self) -> bool {
+    /// Returns whether the factory was built with [`TypeOptions::prune`] for the type `K`.
+    pub(crate) fn has_prune_setting<K: 'static>(&self) -> bool {
         self.inner.config.by_type.get::<K>().is_some_and(|options| options.prune.is_some())
     }
 

@@ -90,8 +90,8 @@ struct Inner {
     discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// The runtime of the first call of `start`; `None` before it. `start` and `shutdown` hold this
-    /// lock, so that no informer starts after the shutdown.
+    /// The tokio runtime in which `start` was first called; `None` before this call. `start` and
+    /// `shutdown` hold this lock, so that no informer starts after the shutdown.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.

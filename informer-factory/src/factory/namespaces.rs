@@ -43,8 +43,8 @@ impl SharedInformerFactory {
     /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces),
     /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] if an
     /// informer was created with [`informer_with`](Self::informer_with) and a source that does not
-    /// support one watch per namespace. After [`NamespaceError::Fixed`], all other informers watch
-    /// the namespace.
+    /// support one watch per namespace. Despite `Fixed`, the namespace has been added to all other
+    /// informers.
     pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
@@ -68,8 +68,8 @@ impl SharedInformerFactory {
     /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces),
     /// [`NamespaceError::InvalidName`] for an invalid name, and [`NamespaceError::Fixed`] if an
     /// informer was created with [`informer_with`](Self::informer_with) and a source that does not
-    /// support one watch per namespace. After [`NamespaceError::Fixed`], no other informer watches
-    /// the namespace.
+    /// support one watch per namespace. Despite `Fixed`, the namespace has been removed from all
+    /// other informers.
     pub fn remove_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.remove(namespace))
@@ -127,17 +127,16 @@ impl SharedInformerFactory {
     }
 }
 
-/// Adds the namespace `name` to an informer if the factory has this namespace; otherwise removes
-/// `name` from the informer. Does this again if another thread has meanwhile added `name` to the
-/// factory or removed it.
-///
-/// Applies only one namespace: if two threads applied the whole set, each could remove the
-/// namespace that the other has added.
+/// Adds the namespace `name` to an informer, or removes it, as the factory's set requires. Returns
+/// the informer's completion of the last change. Starts again if another thread has meanwhile
+/// changed the set for `name`.
 fn apply_namespace(
     informer: &SharedIndexInformer<AnyObject>,
     watched: &WatchedNamespaces,
     name: &str,
 ) -> Result<Completion, NamespaceError> {
+    // If two threads applied the whole set, each could remove the namespace that the other has
+    // added.
     loop {
         let is_watched = watched.contains(name);
         let completion =

@@ -145,8 +145,9 @@ impl Entry {
         }
     }
 
-    /// Cancels the task if it was started, otherwise prevents its start. Drop the returned value
-    /// while no lock is held, because it can own handlers (I8 in ARCHITECTURE.md).
+    /// Cancels the informer's task, or prevents its start. Returns the task if it was never
+    /// started. Drop the task while no lock is held, because it can own handlers (I8 in
+    /// ARCHITECTURE.md).
     pub(super) fn stop(&self) -> impl Send + use<> {
         let mut work = self.work.lock();
         match std::mem::replace(&mut *work, Work::Dropped) {

@@ -39,12 +39,12 @@ pub struct InformerReport {
     /// [encoded](informer_core::Storage::Encoded); `None` if no encoded object has been stored. The
     /// compression dictionaries, which similar objects share, are not included.
     pub encoded_bytes: Option<usize>,
-    /// The resource version that the store has reached.
+    /// The resource version that the store has reached. If each namespace has its own watch, this
+    /// is the lowest version of all namespaces.
     pub watermark: ResourceVersion,
-    /// The time since a list, event or bookmark last set the version that the store has reached
-    /// ([`watermark`](Self#structfield.watermark)). To set the same version again counts, too. If
-    /// each namespace has its own watch: the time since the version last changed. `None` before the
-    /// version was first set.
+    /// The time since a list, event or bookmark last confirmed or changed
+    /// [`watermark`](Self#structfield.watermark). If each namespace has its own watch, this is the
+    /// time since `watermark` last changed. `None` before `watermark` was first set.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes. The store does not have these changes yet.
     pub queued: usize,

@@ -57,11 +57,13 @@ mod sealed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) namespace: NamespaceScope,
-    /// The label selector of the informer; `None` for the selector that
-    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
+    /// The label selector of [`with_labels`](SharedInformerFactory::with_labels); `None` if
+    /// `with_labels` was not called. It replaces a label selector of
+    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options).
     pub(super) labels: Option<String>,
-    /// The field selector of the informer; `None` for the selector that
-    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options) sets, if any.
+    /// The field selector of [`with_fields`](SharedInformerFactory::with_fields); `None` if
+    /// `with_fields` was not called. It replaces a field selector of
+    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options).
     pub(super) fields: Option<String>,
 }
 

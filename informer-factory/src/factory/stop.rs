@@ -1,7 +1,7 @@
 //! Stops informers: one, the unused ones, or all.
 //!
-//! client-go stops all informers or none. Except at its shutdown, the factory removes an informer
-//! that it stops, because the store of that informer no longer changes.
+//! client-go stops all informers or none. A single informer that is stopped leaves the factory,
+//! because its store no longer changes. A shutdown of the factory keeps the informers.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -15,9 +15,8 @@ use crate::SharedIndexInformer;
 impl SharedInformerFactory {
     /// Stops one informer, removes it from the factory, and waits until its tasks have ended. Other
     /// informers continue. The store of the stopped informer can still be read, but no longer
-    /// changes. The next request creates a new informer, which starts at the next
-    /// [`start`](Self::start), or at once with
-    /// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after).
+    /// changes. If the program requests this informer from the factory again, as with
+    /// `factory.core().v1().secrets()`, the factory creates a new informer.
     ///
     /// Returns whether this factory had the informer: `false` if the informer belongs to another
     /// factory or was removed before.
@@ -80,7 +79,8 @@ impl Inner {
     }
 }
 
-/// Stops each informer that has been unused for `period`. Runs until `shutdown`, or until the
+/// Stops each informer that the program has not used for `period`; see
+/// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after). Runs until `shutdown`, or until the
 /// factory is dropped.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
     let checks = async {

@@ -72,13 +72,15 @@ impl SharedInformerFactory {
         self.wait_for(Entry::is_of::<K>).await
     }
 
-    /// Waits until every informer of the factory has its initial list in its store, at most for
-    /// `timeout`.
+    /// Waits up to `timeout` until every informer of the factory has its initial list in its store.
     ///
     /// # Errors
-    /// [`NotSynced`] with the informers that are not synced after `timeout`, and the reasons. Also
-    /// returned earlier, if an informer stops before it is synced, or is still not started when all
-    /// others are synced.
+    /// [`NotSynced`], which names the informers that are not synced, and the reasons. The error is
+    /// returned when one of these events occurs:
+    ///
+    /// - The timeout ends.
+    /// - An informer stops before it is synced.
+    /// - All started informers are synced, and at least one informer was not started.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

@@ -72,8 +72,8 @@ pub(crate) struct Shared {
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
     progress: Arc<Progress>,
-    /// The number of store handles that the informer itself holds. If more exist, the program uses
-    /// the informer.
+    /// The number of handles of the store that existed when this informer was created. All of them
+    /// are inside the informer. If there are more now, the program has a handle of the store.
     own_handles: usize,
 }
 

@@ -75,16 +75,16 @@ impl<K> SharedIndexInformer<K> {
     /// informer stops before that. If the namespace is already watched, this method returns the
     /// completion of the call that added the namespace.
     ///
-    /// A namespace can be added again while it is being removed. For each object, handlers still
-    /// receive [`on_release`](informer_core::EventHandler::on_release), as after every removal, and
-    /// then `on_add` when the object is listed again.
+    /// A namespace can be added again while it is being removed. For each object, handlers then
+    /// receive [`on_release`](informer_core::EventHandler::on_release), and `on_add` when the
+    /// object is listed again.
     ///
     /// # Errors
-    /// [`NamespaceError::Fixed`] if the informer was created neither with
-    /// [`new_in_namespaces`](Self::new_in_namespaces) nor from a source that is listed
-    /// [namespace by namespace](ListerWatcher::namespace_by_namespace). A factory that was built
-    /// with [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces) creates such sources.
-    /// [`NamespaceError::InvalidName`] for an invalid name.
+    /// - [`NamespaceError::Fixed`] if the informer was created for one namespace or for all. To
+    ///   create an informer whose namespaces can change, use
+    ///   [`new_in_namespaces`](Self::new_in_namespaces) or
+    ///   [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
+    /// - [`NamespaceError::InvalidName`] for an invalid name.
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.add(namespace),
@@ -101,8 +101,8 @@ impl<K> SharedIndexInformer<K> {
     /// completion that is already set. The completion is cancelled if the informer stops first.
     ///
     /// # Errors
-    /// [`NamespaceError::Fixed`] if the informer was created for one namespace or for all, and
-    /// [`NamespaceError::InvalidName`] for an invalid name.
+    /// - [`NamespaceError::Fixed`] if the informer was created for one namespace or for all.
+    /// - [`NamespaceError::InvalidName`] for an invalid name.
     pub fn remove_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.remove(namespace),

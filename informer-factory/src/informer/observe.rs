@@ -62,8 +62,11 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns whether the informer has a handler, or whether the program holds a handle of the
-    /// informer (besides `self`), of its store or of one of its indexes.
+    /// Returns whether the program uses the informer. The result is `true` if one of these exists:
+    ///
+    /// - a handler or event stream of the informer;
+    /// - another handle of the informer, besides `self`;
+    /// - a handle of the informer's store in the program: an `Indexer`, a `Lister` or an `Index`.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
             || self.shared.indexer.handle_count() > self.shared.own_handles

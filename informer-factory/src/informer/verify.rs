@@ -2,8 +2,10 @@
 //!
 //! A snapshot of the store is compared with the server at exactly the snapshot's watermark, so
 //! changes during the comparison are not differences. Each difference violates invariant I9 in
-//! ARCHITECTURE.md. client-go: `CheckDataConsistency` of `util/consistencydetector` lists again
-//! after each list, and panics if the two lists differ.
+//! ARCHITECTURE.md. Each [`Part`] (one reflector of the informer) is compared separately.
+//!
+//! client-go: `CheckDataConsistency` of `util/consistencydetector` lists again after each list, and
+//! panics if the two lists differ.
 
 mod listing;
 
@@ -24,8 +26,8 @@ use super::SharedIndexInformer;
 use crate::source::{Part, Source};
 use listing::{Listed, list, refresh_watch_cache};
 
-/// The maximum number of attempts. Only an attempt that fails because the resource version has
-/// expired is repeated.
+/// The maximum number of attempts. An attempt is repeated only if the server has compacted the
+/// compared resource version.
 const MAX_TRIES: usize = 3;
 
 /// The timeout for the response to a request, for each further chunk of objects in the response,
@@ -136,9 +138,11 @@ pub enum VerifyError {
         /// The resource and its scope, such as `pods in namespace "shop"`.
         resource: String,
     },
-    /// The server has compacted the compared resource version. `verify` returns this error after
-    /// three attempts at different versions, or earlier if the store reaches no other version
-    /// within about a minute. The store can still be correct; verify again later.
+    /// The server has compacted the resource version of the store, so it cannot list this version.
+    /// The store can still be correct; verify again later.
+    ///
+    /// `verify` returns this error after three attempts at different versions, or if the store
+    /// stays at the same version for about a minute.
     #[error(
         "failed to verify {resource}: resource version {resource_version} has expired on the server; verify \
          again later"
@@ -290,8 +294,8 @@ impl Verifier {
         }
     }
 
-    /// Waits until the store has reached a version other than `resource_version`. Returns whether
-    /// the store reaches one within [`RESPONSE_TIMEOUT`].
+    /// Waits until the store's version for `part` is no longer `resource_version`. Returns `false`
+    /// if that does not happen within [`RESPONSE_TIMEOUT`].
     async fn wait_for_other_version(
         &self,
         part: &Part<AnyObject>,
@@ -308,8 +312,8 @@ impl Verifier {
         Ok(matches!(outcome, Ok(Ok(_))))
     }
 
-    /// Compares a snapshot with a list and logs the differences. Requests a relist, unless each of
-    /// the differing objects has changed in the store since the snapshot.
+    /// Compares a snapshot with a list and logs the differences. Requests a relist if at least one
+    /// differing object has not changed in the store since the snapshot.
     fn conclude(
         &self,
         part: &Part<AnyObject>,
@@ -355,8 +359,8 @@ impl Verifier {
     }
 }
 
-/// Returns the resource version that a snapshot has reached for the objects of the reflector
-/// `part`; empty before the reflector's initial list, and after its namespace was removed.
+/// Returns the resource version of the objects in a snapshot that come from the reflector `part`.
+/// Empty before the reflector's initial list, and after its namespace was removed.
 fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
         Some((name, feed)) => snapshot.watermarks().of_feed(name, *feed).cloned().unwrap_or_default(),

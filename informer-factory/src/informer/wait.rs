@@ -18,9 +18,10 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has the server's state at the requested version or a later one. Or the wait was
-    /// for a write that moved an object out of the informer's selector, and the store has removed
-    /// this object.
+    /// The store has the server's state at the requested version or a later one.
+    ///
+    /// [`wait_for_write`](SharedIndexInformer::wait_for_write) also returns this when the write has
+    /// moved an object out of the informer's selector, and the store no longer has the object.
     Reached,
     /// The store did not reach the version within the timeout.
     TimedOut,
@@ -33,19 +34,21 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-/// The event that an informer receives because of a write, or [`Nothing`](Self::Nothing) if it
-/// receives no event.
+/// A prediction of what an informer receives from the server because of a write.
+///
+/// The informer's namespaces, its label selector, and the fields `metadata.name` and
+/// `metadata.namespace` of its field selector are checked. The prediction is wrong if another field
+/// of the selector excludes the object, because only the server can check this field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// The informer receives no event: the object is outside the informer's namespace or selector,
-    /// and was outside before the write, too.
+    /// The informer receives no event, because the object was outside the informer's namespace or
+    /// selector both before and after the write.
     Nothing,
-    /// Because of the write, the informer receives an add or update event. The event has the
-    /// written version of the object or a later one. Exception: the informer receives no event if
-    /// the object does not match a field selector, and only the server can evaluate this selector.
+    /// The informer receives the written version of the object or a later one, because the object
+    /// matches the informer's namespace and selector.
     TheWrite,
-    /// The informer receives a delete event, because the write moves an object of the store out of
-    /// the informer's selector.
+    /// The informer receives a delete event, because the store has the object and the write moved
+    /// it out of the informer's selector.
     LeavesSelector,
 }
 
@@ -76,22 +79,25 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
-    /// Waits, at most for `timeout`, until the store has the object `written`, a later version of
-    /// it, or its deletion. `written` is the object that the server returned for a write. So a
-    /// controller can read its own writes.
+    /// Waits up to `timeout` until the store has the written object, a later version of it, or its
+    /// deletion. `written` is the object that the server returned for the write. With this method,
+    /// a controller reads its own writes.
     ///
-    /// Returns [`WaitOutcome::NotCovered`] at once if the store does not have the object and
-    /// `written` is outside the informer's namespace or label selector. An informer of several
-    /// namespaces waits for the object's namespace only. If the program
-    /// [removes](Self::remove_namespace) this namespace from the informer during the wait, the
-    /// method returns `NotCovered`.
+    /// If the write moves the object out of the informer's label selector, the method waits until
+    /// the store has removed the object. An informer of several namespaces waits only for the
+    /// object's namespace.
     ///
-    /// If the write moves the object out of the selector, this method waits until the store has
-    /// removed the object; later calls return `NotCovered`. After `NotCovered`, a pending event of
-    /// an earlier version, which matched the selector, can still add the object to the store for a
-    /// short time. Of field selectors, only `metadata.name` and `metadata.namespace` are evaluated.
-    /// If a selector of another field excludes the object, the method returns `Reached` after a
-    /// later bookmark or event, or `TimedOut`.
+    /// Returns [`WaitOutcome::NotCovered`] in these cases:
+    ///
+    /// - The object is outside the informer's namespace or label selector, and the store does not
+    ///   have the object. If an event with an earlier version is still queued, the store can have
+    ///   that version for a short time after the call.
+    /// - The program [removes](Self::remove_namespace) the object's namespace from the informer
+    ///   during the wait.
+    ///
+    /// Of a field selector, the method evaluates only `metadata.name` and `metadata.namespace`. If
+    /// another field excludes the object, the method returns `Reached` after a later bookmark or
+    /// event, or `TimedOut`.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -126,8 +132,14 @@ impl Shared {
         }
     }
 
-    /// Reads the metadata of an object from the server; see
-    /// [`writes::read`](crate::__private::writes::read).
+    /// Requests the current metadata of one object from the server.
+    ///
+    /// - `None`: the informer's source cannot read single objects, or the informer does not watch
+    ///   the object's namespace.
+    /// - `Ok(Ok(metadata))`: the object exists.
+    /// - `Ok(Err(version))`: the object does not exist. `version` is the resource version of the
+    ///   server's response.
+    /// - `Err(error)`: the request failed.
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -165,9 +177,8 @@ impl Shared {
         })
     }
 
-    /// Returns which event the informer probably receives because of a write, or
-    /// [`Visibility::Nothing`]. See
-    /// [`writes::visibility_of`](crate::__private::writes::visibility_of).
+    /// Predicts which event the informer receives because of a write. `written` is the object's
+    /// metadata after the write or, for a deletion, before it.
     pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
@@ -184,8 +195,8 @@ impl Shared {
         }
     }
 
-    /// Returns a function that returns whether this object is missing from the store; see
-    /// [`writes::absence_check`](crate::__private::writes::absence_check).
+    /// Returns a function that checks whether the store lacks the object now. An object with the
+    /// same name and another UID is another object.
     pub(crate) fn absence_check(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));

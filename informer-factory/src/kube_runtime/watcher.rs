@@ -1,8 +1,9 @@
 //! [`watcher_events`]: converts an informer's events to events of `kube_runtime::watcher`.
 //!
-//! kube-runtime has no event for a deletion between `Init` and `InitDone`: its readers collect the
-//! applied objects, and use them after `InitDone`. An earlier `Delete` would not remove the object
-//! from this collection. So these deletions are sent after `InitDone`.
+//! Readers of kube-runtime's events collect the objects that arrive between `Init` and `InitDone`,
+//! and use the collection after `InitDone`. A `Delete` before `InitDone` would not remove its
+//! object from the collection. So deletions before `InitDone` (early deletions) are sent after
+//! `InitDone`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -45,13 +46,14 @@ pub fn watcher_events<K: Clone + Send + Sync + 'static>(
 pub struct WatcherEvents<K> {
     events: EventStream<K>,
     ready: VecDeque<watcher::Event<K>>,
-    /// Objects of the initial list that left the store before `InitDone`; `None` after `InitDone`.
+    /// The last versions of the objects that left the store before `InitDone`; `None` after
+    /// `InitDone`.
     early_deletions: Option<BTreeMap<ObjectKey, Cached<K>>>,
 }
 
 impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
-    /// If all initial adds of the informer have arrived, appends `InitDone` and the early deletions
-    /// to `ready`. Otherwise, and in later calls, does nothing.
+    /// Once all initial adds have arrived, appends `InitDone` and then the early deletions to
+    /// `ready`. `InitDone` is appended only once.
     fn finish_initial_list(&mut self) {
         if self.events.registration().has_synced()
             && let Some(gone) = self.early_deletions.take()

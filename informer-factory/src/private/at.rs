@@ -22,10 +22,10 @@ pub trait IndexValues<'a> {
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
-/// The fallback for types without an implementation of [`IndexValues`]: the value itself is the
-/// only index value.
+/// A type that is itself the only index value, such as `String`. Implemented for all types; the
+/// compiler uses it for types without [`IndexValues`].
 pub trait AsSingleValue<'a> {
-    /// The type of the index value.
+    /// The type of the index value: the type of `self` without references.
     type Item: 'a;
 
     /// Returns `self` as the only index value.
@@ -138,9 +138,8 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// A bound for the values to which the path of an index leads, such as `spec.node_name`. Only the
-/// type `V` of the index's values satisfies the bound. The compiler rejects a path that leads to
-/// another type.
+/// Copies the value of a field, for an index whose values have the type `V`. Only `V` itself
+/// implements this trait, so the compiler rejects a field of another type.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",
@@ -184,9 +183,10 @@ impl<I, E> Returned<Result<I, E>> {
     }
 }
 
-/// Collects the index values that an index function has returned, if it returns no `Result`.
+/// Adds `into_values` to [`Returned`] for index functions that return the values without a
+/// `Result`.
 pub trait NeverFails<V> {
-    /// Returns the index values.
+    /// Returns the index values as a list.
     ///
     /// # Errors
     /// Never fails.

@@ -44,7 +44,7 @@ where
     K: Derived,
     K::Scope: InformerScope,
 {
-    let informer = factory.informer_with(|list_watch, options| match factory.prunes::<K>() {
+    let informer = factory.informer_with(|list_watch, options| match factory.has_prune_setting::<K>() {
         true => informer_with_defaults(Arc::new(list_watch.cast()), options),
         false => new_informer(list_watch, options),
     });
@@ -114,8 +114,8 @@ where
     }
 }
 
-/// Returns a longer name for an index, because another index already has its name. Logs the
-/// conflict as an error, unless the informer already has an index with the longer name.
+/// Returns `name` with the type `V` of the values appended, because another index has the name
+/// `name`. Logs this conflict as an error if the informer has no index with the longer name yet.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

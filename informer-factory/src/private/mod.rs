@@ -14,9 +14,10 @@ pub use crate::informer::Visibility;
 pub use at::{AsSingleValue, HoldsEntries, IndexValues, NeverFails, Returned, ValueAt, call};
 pub use derived::{Derived, index, new_informer, new_informer_from, shared_informer};
 
-/// Returns the resource of the informer's objects without its scope, such as `deployments.apps`. An
-/// informer that was created without namespaces can return the name of the object type until its
-/// first namespace is added.
+/// Returns the name of the resource that the informer watches, such as `deployments.apps`.
+///
+/// Exception: if an informer was created by [`SharedIndexInformer::new_in_namespaces`] with an
+/// empty list of namespaces, returns the name of the object type until a namespace is added.
 #[must_use]
 pub fn resource_of<K>(informer: &SharedIndexInformer<K>) -> &str {
     informer.shared.resource()

@@ -8,15 +8,18 @@ use tokio::sync::watch;
 use crate::SharedIndexInformer;
 use crate::informer::Visibility;
 
-/// Returns which event, if any, the informer receives because of a write. `written` is the object's
-/// metadata after the write, or before a deletion.
+/// Predicts which event the informer receives because of a write. `written` is the object's
+/// metadata after the write or, for a deletion, before it.
+///
+/// The prediction compares `written` with the informer's namespaces and selectors, and looks up the
+/// object in the store.
 #[must_use]
 pub fn visibility_of<K>(informer: &SharedIndexInformer<K>, written: &ObjectMeta) -> Visibility {
     informer.shared.visibility_of(written)
 }
 
-/// Returns a function that returns whether this object is missing from the informer's store. An
-/// object with the same name and another UID counts as another object.
+/// Returns a function that checks whether the informer's store lacks the object now. An object with
+/// the same name and another UID is another object.
 pub fn absence_check<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,
@@ -34,10 +37,14 @@ pub fn watermark_for<K>(
     informer.shared.watermark_for(object)
 }
 
-/// Reads the metadata of an object from the server. The outer `Err` is a failed request. The inner
-/// `Err` means that the object does not exist, and contains the resource version of the response.
-/// Returns `None` if the informer's source cannot read single objects, or the object's namespace is
-/// not watched.
+/// Requests the current metadata of one object from the server.
+///
+/// - `None`: the informer's source cannot read single objects, or the informer does not watch the
+///   object's namespace.
+/// - `Ok(Ok(metadata))`: the object exists.
+/// - `Ok(Err(version))`: the object does not exist. `version` is the resource version of the
+///   server's response.
+/// - `Err(error)`: the request failed.
 #[must_use]
 pub fn read<K>(
     informer: &SharedIndexInformer<K>,

@@ -1,4 +1,7 @@
 //! The source of an informer's objects: one reflector, or one for each namespace.
+//!
+//! If each namespace has its own reflector, each reflector has a feed: its input to the informer's
+//! queue.
 
 mod namespace_error;
 mod namespaces;
@@ -21,24 +24,25 @@ pub(crate) enum Source<K: 'static> {
     Namespaces(Arc<Namespaces<K>>),
 }
 
-/// One reflector of a [`Source`].
+/// Handles to one reflector of a [`Source`].
 pub(crate) struct Part<K> {
-    /// If each namespace has its own reflector: the namespace that this reflector watches, and the
-    /// ID of its feed, the reflector's input to the queue. A namespace that is removed and added
-    /// again gets another ID.
+    /// The namespace of this reflector, and the ID of the reflector's feed. `None` if the informer
+    /// has one reflector for all objects. A namespace that is removed and added again gets a new
+    /// feed with another ID.
     pub(crate) namespace: Option<(Arc<str>, FeedId)>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(crate) status: ReflectorStatus,
     pub(crate) relist: RelistHandle,
 }
 
-/// The reflectors that fill an informer's queue, ready to run.
+/// The reflectors of an informer, ready to run. They add changes to the informer's queue.
 pub(crate) enum SourceTask<K: 'static> {
     Whole(Box<Reflector<K>>),
     Namespaces(NamespacesTask<K>),
 }
 
-/// Creates a source with one reflector, which adds changes to `queue`.
+/// Creates a source with one reflector, which adds changes to `queue`. The [`SourceTask`] runs the
+/// reflector.
 pub(crate) fn whole<K: Send + Sync + 'static>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     queue: &DeltaFifo<K>,
@@ -51,8 +55,8 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
-/// Creates a source with one reflector per namespace, at first without namespaces. `resource` names
-/// the objects in messages.
+/// Creates a source with one reflector per namespace, without namespaces: they are added later.
+/// `resource` names the objects in messages. The [`SourceTask`] runs the reflectors.
 pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     resource: &str,
@@ -62,7 +66,8 @@ pub(crate) fn divided<K: Send + Sync + 'static>(
     of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
 }
 
-/// Creates a source with one reflector per namespace, at first for the namespaces `names`.
+/// Creates a source with one reflector for each namespace in `names`. Namespaces can be added and
+/// removed later. The [`SourceTask`] runs the reflectors.
 pub(crate) fn namespaces<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     names: &[String],
@@ -86,7 +91,7 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// Returns the resource without its scope, such as `deployments.apps`.
+    /// Returns the name of the resource, such as `deployments.apps`.
     pub(crate) fn resource(&self) -> &str {
         match self {
             Self::Whole(part) => part.lister_watcher.resource(),
@@ -116,9 +121,10 @@ impl<K: Send + Sync + 'static> SourceTask<K> {
         }
     }
 
-    /// Lists and watches until `shutdown`. The initial list covers the namespaces that were added
-    /// to the informer before this call. It does not cover a namespace that is added between this
-    /// call and the first poll of the future.
+    /// Runs the reflectors until `shutdown`. The informer's initial list consists of the lists of
+    /// all namespaces that were added before this call. Namespaces that are added after the call,
+    /// even before the first poll, are listed too, but the informer syncs without waiting for their
+    /// lists.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work. Queued changes stay queued.

@@ -1,10 +1,11 @@
 //! [`Namespaces`]: the changing set of namespaces of an informer.
 //!
-//! Each namespace has its own reflector, and a feed that adds the reflector's events to the queue.
+//! Each namespace has its own reflector, and a feed: the reflector's input to the informer's queue.
+//! The watermark of a namespace is the resource version that the store has reached for it.
+//!
 //! When a namespace is removed, its objects are queued as released: they leave the store, but can
-//! still exist on the server. If the namespace is added again meanwhile, the new reflector waits
-//! until the release is queued; otherwise the release would include objects that the new reflector
-//! listed.
+//! still exist on the server. If the namespace is added again, its new reflector waits until the
+//! old objects are queued. Otherwise, objects that it lists would be queued as released, too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -34,8 +35,9 @@ pub(crate) use task::NamespacesTask;
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
 pub(crate) struct Namespaces<K: 'static> {
+    /// The name of the objects in messages.
     description: Arc<str>,
-    /// The resource of the first added namespace, which all namespaces have.
+    /// The name of the resource, such as `pods`. Set when the first namespace is added.
     resource: OnceLock<Arc<str>>,
     make: MakeSource<K>,
     config: ReflectorConfig,
@@ -50,24 +52,26 @@ pub(crate) struct Namespaces<K: 'static> {
 
 struct State<K: 'static> {
     watched: BTreeMap<Arc<str>, Member<K>>,
-    waiting: Vec<Joining<K>>,
+    /// Reflectors that the informer's task has not started yet.
+    waiting: Vec<MemberTask<K>>,
     leaving: BTreeMap<Arc<str>, Leaving>,
     released: ReleasedNames,
     has_ended: bool,
 }
 
 /// One watched namespace, with handles to its reflector (`part`) and to its feed. The other fields
-/// wake tasks that wait for a resource version of the namespace, or for its removal.
+/// wake tasks that wait for an event of this namespace.
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
-    /// Sends the resource version that the store has reached for this namespace. `None` once the
-    /// informer has ended.
+    /// Sets the namespace's watermark, which wakes tasks that wait for it. `None` once the informer
+    /// has ended.
     watermark: Option<watch::Sender<ResourceVersion>>,
-    /// Receives from `watermark`, and keeps the last version after the informer has ended.
+    /// Reads the namespace's watermark, even after the informer has ended.
     reached: watch::Receiver<ResourceVersion>,
+    /// Cancelled when the program removes the namespace.
     removed: CancellationToken,
-    /// Cancelled when the removal of the namespace's objects is in the informer's queue.
+    /// Cancelled when the objects of the removed namespace have been queued as released.
     released: CancellationToken,
 }
 
@@ -75,27 +79,28 @@ struct Member<K: 'static> {
 struct Leaving {
     /// Set when the store no longer has the namespace's objects.
     gone: Completion,
-    /// The [`Member::released`] token for which a new reflector of the namespace must wait; `None`
-    /// if there are no old objects to wait for.
+    /// Cancelled when the namespace's objects have been queued as released. A new reflector of the
+    /// namespace waits for this; `None` if it can start at once.
     released: Option<CancellationToken>,
 }
 
-/// The reflector of an added namespace, which the informer's task has not started yet.
-struct Joining<K: 'static> {
+/// The reflector of one namespace, ready to run, and its feed. The tokens are clones of those in
+/// the namespace's [`Member`].
+struct MemberTask<K: 'static> {
     reflector: Reflector<K>,
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// The [`Member::released`] token of an earlier reflector of the namespace, for which this
-    /// reflector waits.
+    /// The token [`Leaving::released`]: the reflector starts when this token is cancelled. `None`
+    /// if the reflector can start at once.
     before: Option<CancellationToken>,
 }
 
-/// Access to the objects of a watched namespace on the server, and to the progress of its watch.
+/// The source and the watermark of one watched namespace.
 pub(crate) struct NamespaceAccess<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
-    /// The resource version that the store has reached for this namespace. The channel is closed
-    /// when the namespace is removed or the informer has stopped.
+    /// The namespace's watermark. The channel is closed when the namespace is removed or the
+    /// informer has stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
     pub(crate) removed: CancellationToken,
 }
@@ -180,7 +185,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
             removed: removed.clone(),
             released: released.clone(),
         };
-        let work = Joining { reflector, feed, removed, released, before: None };
+        let work = MemberTask { reflector, feed, removed, released, before: None };
         if let Some(earlier) = self.join(namespace, member, work) {
             return Ok(earlier);
         }
@@ -189,10 +194,15 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set, and returns `None`. If another thread has added the namespace
-    /// before, drops `member` and `work` instead, and returns the completion of the namespace's
-    /// initial list.
-    fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
+    /// Adds a namespace to the set and returns `None`. The informer's task then runs the reflector
+    /// in `work`. If the set already has the namespace, drops `member` and `work`, and returns the
+    /// [`Completion`] of the namespace's initial list.
+    fn join(
+        &self,
+        namespace: Arc<str>,
+        mut member: Member<K>,
+        mut work: MemberTask<K>,
+    ) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.watched.get(&namespace) {
             let earlier = earlier.feed.synced();
@@ -227,7 +237,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
 }
 
 impl<K: 'static> Namespaces<K> {
-    /// Returns the resource. Until a namespace is added, the result is the description.
+    /// Returns the name of the resource, such as `pods`. Before a namespace is added, returns the
+    /// name of the objects in messages instead.
     pub(super) fn resource(&self) -> &str {
         self.resource.get().unwrap_or(&self.description)
     }
@@ -276,10 +287,10 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the
-    /// reflector was never started. If the namespace is not in the set, returns as `Err` a
-    /// completion that is set once the store has none of the namespace's objects.
-    fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
+    /// Removes a namespace from the set. Returns its [`Member`], and its reflector if that was
+    /// never started. If the set does not have the namespace, returns an `Err` with a
+    /// [`Completion`] that is set when the store has no objects of the namespace.
+    fn take_out(&self, name: &str) -> Result<(Member<K>, Option<MemberTask<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
         let Some((namespace, member)) = state.watched.remove_entry(name) else {
@@ -298,9 +309,10 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Ends the watch of a namespace that was taken out of the set. If another thread has added the
-    /// namespace again, the new watch is not affected.
-    fn end_member(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
+    /// Stops the reflector of a namespace that was removed from the set. `work` is the reflector if
+    /// it was never started. Returns a [`Completion`] that is set when the store has no objects of
+    /// the namespace.
+    fn end_member(&self, member: &Member<K>, work: Option<MemberTask<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
             drop(work);
@@ -324,7 +336,7 @@ impl<K: 'static> Namespaces<K> {
         });
     }
 
-    /// Returns whether each watched namespace has at least this resource version in `watermarks`;
+    /// Returns whether the watermark of each watched namespace is at least `resource_version`.
     /// `false` if no namespace is watched.
     pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
         let state = self.state.lock();
@@ -343,7 +355,7 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Sets the watermarks of the namespaces in `progress`, which wakes their waiters.
+    /// Sets the watermark of each namespace in `progress`, and wakes the tasks that wait for it.
     pub(crate) fn set_watermarks(&self, progress: &[NamespaceProgress]) {
         let reached: Vec<_> = {
             let state = self.state.lock();
@@ -360,8 +372,8 @@ impl<K: 'static> Namespaces<K> {
         }
     }
 
-    /// Marks the informer as ended. Ends all waits for a resource version of a namespace, and all
-    /// waits for a removed namespace to be added again (invariant I12 in ARCHITECTURE.md).
+    /// Marks the informer as ended. Ends all waits for a watermark, and all waits for a removed
+    /// namespace to be added again (invariant I12 in ARCHITECTURE.md).
     fn end(&self) {
         let over = {
             let mut state = self.state.lock();

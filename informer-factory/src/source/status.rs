@@ -92,8 +92,9 @@ impl SourceStatus {
     /// namespaces, also ends the wait; the returned health can then be unchanged. The last health
     /// is [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
-    /// Several changes between two calls count as one. With separate namespaces, they count as one
-    /// for each namespace.
+    /// If the health has changed several times since the last call, the next call returns only the
+    /// newest health. If each namespace is watched separately, one call returns for each namespace
+    /// whose health has changed.
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
@@ -173,7 +174,8 @@ impl SourceStatus {
         }
     }
 
-    /// Returns the description of the informer, with the reason why it is not synced.
+    /// Returns a text that names an unsynced informer and the reason why it is not synced. If the
+    /// informer is synced, the text contains the health instead.
     pub(crate) fn waiting_for(&self) -> String {
         let Inner::Namespaces(view) = &self.inner else {
             return format!("{} ({})", self.description(), self.health());
@@ -185,7 +187,8 @@ impl SourceStatus {
         format!("{} ({})", view.description, reasons.join(", "))
     }
 
-    /// Returns each namespace that has not been listed, with the reason.
+    /// Returns one text per namespace whose initial list is not in the store: its name and health.
+    /// Empty if the informer has one watch for all objects.
     pub(crate) fn unlisted(&self) -> Vec<String> {
         let Inner::Namespaces(view) = &self.inner else { return Vec::new() };
         let members = view.members.borrow();

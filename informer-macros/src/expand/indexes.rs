@@ -121,9 +121,9 @@ fn hygienic_span(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }
 
-/// Generates an expression that collects the values at a path of the object. At each segment of the
-/// path, it iterates over up to two nested containers, because many fields are an
-/// `Option<Vec<_>>`.
+/// Generates an expression that returns all values at a path of the object, such as `spec.image`.
+/// For each field of the path, the generated code iterates over up to two nested containers,
+/// because many fields are an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     let (here, factory_path, value) =
         (hygienic_span(index), at(index.span, &model.factory_path), value(index));

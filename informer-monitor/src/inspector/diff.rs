@@ -34,8 +34,8 @@ pub(super) fn diff(old: &Value, new: &Value, mask: &Remaining<'_>) -> Vec<Differ
 }
 
 /// Compares the old and the new value of the field `path`, and adds their differences to `found`.
-/// The differences do not show the values of fields in `mask`. If `mask` is `None`, they show no
-/// value at all.
+/// `mask` contains the masked fields inside this field. `None` means that the whole field is
+/// masked.
 fn compare(
     path: &str,
     old: Option<&Value>,
@@ -75,10 +75,12 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
+/// The name of a list's element in a path, and the old and the new state of the element.
 type Pair<'a> = (String, Option<&'a Value>, Option<&'a Value>);
 
-/// Returns the matching elements of two lists. Each pair has a name or position for its path, so a
-/// masked field does not match elements.
+/// Returns the elements of a list in pairs of the old and the new state. Elements are paired by
+/// `name`, `type` or position, and the path of a difference shows the value that was used. So a
+/// masked `name` or `type` is not used.
 fn pairs<'a>(old: &'a [Value], new: &'a [Value], mask: &Remaining<'_>) -> Vec<Pair<'a>> {
     for name in ["name", "type"].into_iter().filter(|name| mask.below(name).is_some()) {
         if let (Some(old_names), Some(new_names)) = (names(old, name), names(new, name)) {
@@ -93,8 +95,8 @@ fn pairs<'a>(old: &'a [Value], new: &'a [Value], mask: &Remaining<'_>) -> Vec<Pa
     (0..longest).map(|index| (index.to_string(), old.get(index), new.get(index))).collect()
 }
 
-/// Returns the value of the field `name` of each element, if every element has the field and all values
-/// differ.
+/// Returns the text in the field `name` of each element. Returns `None` if an element lacks this
+/// text, or if two elements have the same text.
 fn names<'a>(elements: &'a [Value], name: &str) -> Option<Vec<&'a str>> {
     let names: Vec<_> = elements.iter().map(|element| element[name].as_str()).collect::<Option<_>>()?;
     let unique: BTreeSet<_> = names.iter().collect();

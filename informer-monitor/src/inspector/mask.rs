@@ -13,9 +13,11 @@ pub(super) const MASKED: &str = "•••••";
 /// The annotation in which `kubectl apply` repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The fields whose values the inspector hides: the data of Secrets, and the fields that were
-/// added with [`Mask::add`]. Secrets never show the annotation [`LAST_APPLIED`]. Other objects show
-/// the annotation unless it can contain an added field.
+/// The fields whose values the inspector hides, and the indexes that it does not search:
+///
+/// - In Secrets, `data`, `stringData` and the annotation [`LAST_APPLIED`] are hidden.
+/// - In all objects, the fields that the program passes to [`Mask::add`] are hidden.
+/// - [`LAST_APPLIED`] is also hidden if it contains one of these fields, or is not JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Mask {
     paths: Vec<Path>,
@@ -33,7 +35,7 @@ impl Default for Mask {
     }
 }
 
-/// The masked paths below one field of an object, without the segments that lead to this field.
+/// The paths of the masked fields inside one JSON value. The paths are relative to this value.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Remaining<'a>(Vec<&'a [Segment]>);
 
@@ -52,9 +54,9 @@ impl Mask {
         self.indexes.iter().any(|hidden| hidden == name)
     }
 
-    /// Returns the paths of the fields to mask in one object. `objects` has one state of this
-    /// object, or the old and the new one. A field that must be masked in one state is masked in
-    /// both. If `is_secret` is `true`, the object is a Secret even if its JSON has no `kind`.
+    /// Returns the paths of the fields to mask in one object. `objects` contains the state of this
+    /// object, or its old and its new state. A field that must be masked in one state is masked in
+    /// both. An object is a Secret if `is_secret` is `true`, or if its `kind` is `Secret`.
     pub(super) fn of<'a>(&'a self, objects: &[&Value], is_secret: bool) -> Remaining<'a> {
         let mut paths: Vec<_> = self.paths.iter().map(Path::segments).collect();
         if is_secret || objects.iter().any(|object| object["kind"] == "Secret") {
@@ -100,8 +102,8 @@ impl Remaining<'_> {
         Some(Self(rest))
     }
 
-    /// Masks the values at these paths, which begin at `value`. The names of fields stay visible,
-    /// for example the names of the entries of a Secret.
+    /// Replaces the values of the masked fields inside `value` by [`MASKED`]. The names of fields
+    /// stay visible, for example the names of the entries of a Secret.
     pub(super) fn apply(&self, value: &mut Value) {
         if self.0.is_empty() {
             return;

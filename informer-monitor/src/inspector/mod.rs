@@ -120,11 +120,15 @@ impl Inspector {
 
     /// Masks a field of all objects: its value is not shown, and a search does not find it.
     ///
-    /// A path consists of field names of the object's JSON, separated by dots, such as
-    /// `spec.containers.env.value`. It continues in every element of a list. Several names in a row
-    /// also match a single field whose name contains dots: `data.tls.key` masks the field `tls.key`
-    /// of `data`. `*` stands for any name, or for the rest of a name with dots. If the annotation of
-    /// `kubectl apply` repeats a masked field, the annotation is masked, too.
+    /// A path consists of field names of the object's JSON, separated by dots:
+    ///
+    /// - `spec.containers.env.value` masks the `value` of each environment variable in each
+    ///   container. Lists need no notation of their own.
+    /// - `data.tls.key` masks the field `tls.key` of `data`, although its name contains a dot.
+    /// - `data.*` masks all fields of `data`.
+    /// - `data.tls.*` masks all fields of `data` whose names begin with `tls.`.
+    ///
+    /// If the annotation of `kubectl apply` repeats a masked field, the annotation is masked, too.
     ///
     /// Note: an index over a masked field reveals its values to a search. Exclude such an index with
     /// [`hide_index`](Self::hide_index).

@@ -1,11 +1,11 @@
 //! [`Path`]: names fields of an object, such as `spec.containers.image`.
 //!
-//! Segments are separated by dots. Several segments can match one field with dots in its name: the
-//! last two segments of `data.tls.key` match the field `tls.key`. A segment can also be in brackets:
-//! `metadata.annotations[example.com/owner]`.
+//! Segments are separated by dots, or are in brackets: `metadata.annotations[example.com/owner]`.
+//! If the name of a field contains dots, several segments match this field: the last two segments
+//! of `data.tls.key` match the field `tls.key`.
 //!
-//! `*` stands for any field, or for the rest of a field's name with dots. Lists have no segment of
-//! their own: a path continues in every element.
+//! The segment `*` matches any field. It also matches the rest of a name with dots: `tls.*` matches
+//! the field `tls.key`. Lists have no segment: `containers.image` is the `image` of every element.
 
 use std::fmt;
 
@@ -86,9 +86,9 @@ impl Path {
     }
 }
 
-/// Returns the segments after those that name `field`; `None` if the path does not begin with
-/// `field`. Several segments can name one field: `tls` and `key` name the field `tls.key`, and so do
-/// `tls` and `*`.
+/// Removes the segments that match `field` from the start of a path, and returns the others. If the
+/// path ends with `field`, the result is empty. Returns `None` if the path does not begin with
+/// `field`.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
     let mut left = field;
     for (index, segment) in segments.iter().enumerate() {

@@ -75,8 +75,8 @@ impl Query {
         })
     }
 
-    /// Returns whether `labels` match all label terms of this query. A label whose value `mask`
-    /// hides matches no term.
+    /// Returns whether an object with these labels matches all label terms of this query. A term
+    /// for a masked label never matches, not even without a value.
     pub(super) fn matches_labels(&self, labels: &BTreeMap<String, String>, mask: &Mask) -> bool {
         self.labels.iter().all(|(name, value)| {
             !mask.hides_label(name)

@@ -118,7 +118,7 @@ impl Inspector {
         if !address.ip().is_loopback() && self.shown.token.is_none() {
             return Err(InspectorError::TokenRequired { address: Some(address) });
         }
-        axum::serve(listener, self.whole_router()?).await?;
+        axum::serve(listener, self.standalone_router()?).await?;
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl Inspector {
     pub async fn serve_unix(self, path: impl AsRef<std::path::Path>) -> Result<(), InspectorError> {
         use std::os::unix::fs::{FileTypeExt, PermissionsExt};
         let path = path.as_ref();
-        let router = self.whole_router()?;
+        let router = self.standalone_router()?;
         let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
         if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
             std::fs::remove_file(path)?;
@@ -177,8 +177,8 @@ impl Inspector {
         Ok(api::routes().route_layer(from_fn_with_state(Arc::clone(&shown), guard)).with_state(shown))
     }
 
-    /// Returns a router for a listener that serves only the inspector.
-    fn whole_router(self) -> Result<Router, InspectorError> {
+    /// Returns a router that serves only the inspector, and redirects `/` to the page.
+    fn standalone_router(self) -> Result<Router, InspectorError> {
         let shown = self.checked()?;
         let routes = api::routes().route("/", get(|| async { api::redirect("inspect/") }));
         Ok(routes.layer(from_fn_with_state(Arc::clone(&shown), guard)).with_state(shown))

@@ -29,8 +29,8 @@ pub(super) struct View {
     is_of: Box<dyn Fn(&InformerReport) -> bool + Send + Sync>,
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) changes: Arc<Changes>,
-    /// Returns whether the informer's objects are Secrets. The name of an informer's resource can be
-    /// unknown until the informer has a namespace.
+    /// Returns whether the informer's objects are Secrets. This is a closure, because the resource
+    /// can be unknown when the informer is created.
     is_secret: Box<dyn Fn() -> bool + Send + Sync>,
     reader: Box<dyn Reader>,
     /// The time of the last estimate, and the estimated mean size of an object as JSON, in bytes.

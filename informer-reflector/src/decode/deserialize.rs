@@ -24,8 +24,8 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
     deserialize_noting(tape, None)
 }
 
-/// Like [`deserialize`]. For each field that `T` lacks, adds the index of the value's first token
-/// to `ignored`.
+/// Like [`deserialize`]. Also adds the fields that `T` lacks to `ignored`: for each such field, the
+/// index of the first token of its value.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -36,7 +36,8 @@ pub(super) fn deserialize_noting<T: DeserializeOwned>(
     Reader::new(tape, ignored).value()
 }
 
-/// Like [`deserialize`], but also for an object that is marked as undecodable ([`Tape::problem`]).
+/// Reads the fields of `T` from an object, even if another field has a [problem](Tape::problem).
+/// For example, reads the name of an object that has invalid UTF-8 in another field.
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     Reader::new(tape, None).value()
 }
@@ -48,8 +49,11 @@ struct Reader<'t> {
     next: usize,
     /// The index of the first token of the value that is being read, for errors.
     current: usize,
+    /// The values for which the Rust type has no field: the indexes of their first tokens. `None`
+    /// if the caller does not need them.
     ignored: Option<&'t mut Vec<usize>>,
-    /// Whether the Rust type lacks the field of the next value; `false` if `ignored` is `None`.
+    /// Whether the Rust struct lacks the field whose name was read last. Only set if `ignored` is
+    /// `Some`.
     is_unknown_field: bool,
     /// If the object that is being read was requested as a struct with two fields: the index of the
     /// first token after the object. Serde requests an adjacently tagged enum so: the fields are the

@@ -30,7 +30,7 @@ use super::tape::Tape;
 pub(super) struct EventDecoder {
     pub(super) encoding: Encoding,
     pub(super) skipped: Skipped,
-    /// `None` if the type of the objects is not checked.
+    /// The type that the objects must have; `None` if any type is accepted.
     pub(super) expected: Option<ExpectedType>,
     pub(super) form: Form,
 }
@@ -135,7 +135,7 @@ fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malform
 #[derive(Default)]
 struct Envelope<'l> {
     event_type: Option<EventType>,
-    /// The object without the fields that the decoder skips.
+    /// The object in the event; `None` if the line has none. The skipped fields are not read.
     object: Option<Value<'l>>,
 }
 
@@ -189,8 +189,8 @@ impl EventType {
         }
     }
 
-    /// Returns the constructor of events with an object of the watched type; `None` for other
-    /// events.
+    /// Returns [`WatchEvent::Added`], [`WatchEvent::Modified`] or [`WatchEvent::Deleted`] as a
+    /// function that creates the event; `None` for other event types.
     fn with_object<K>(self) -> Option<fn(OwnedObject<K>) -> WatchEvent<K>> {
         match self {
             Self::Added => Some(WatchEvent::Added),
@@ -240,8 +240,8 @@ impl From<Marked> for Bookmark {
     }
 }
 
-/// Returns the event for a line without an event type or without an object. A `Status` becomes an
-/// error event; any other line becomes a rejected object.
+/// Returns the event for a JSON line that lacks the field `type` or `object`. If the line itself is
+/// a Kubernetes `Status`, the event is an error; otherwise, the event reports a rejected object.
 fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     #[derive(Deserialize)]
     struct Typed {

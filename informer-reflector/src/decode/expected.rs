@@ -41,10 +41,11 @@ impl ExpectedType {
         self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
     }
 
-    /// Returns the description of the objects' protobuf message, if every object that passes
-    /// `protobuf::check` can be decoded into the Rust type. This is true for the types of
-    /// k8s-openapi whose messages contain no [choice](Message::is_choice).
-    pub(super) fn infallible_message(&self) -> Option<&'static Message> {
+    /// Returns the type of the objects' protobuf message if objects can be stored as protobuf.
+    ///
+    /// It must be possible to decode each stored object later. `protobuf::check` can ensure this
+    /// for the types of k8s-openapi whose messages contain no [choice](Message::is_choice).
+    pub(super) fn storable_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
         }
@@ -70,11 +71,11 @@ impl ExpectedType {
         if self.metadata_only { paths.metadata_only() } else { paths }
     }
 
-    /// Returns an error for an object that states another type.
+    /// Returns an error message if the `kind` or `apiVersion` of an object is not the expected one.
     ///
-    /// Also returns an error if decoding from protobuf would lose fields: [`kube_messages`] does
-    /// not describe them, and the Rust type can have them. After this error, all later requests are
-    /// for JSON.
+    /// Also returns an error message if a protobuf object has a field that [`kube_messages`] does
+    /// not describe, and the Rust type could have this field. The field would be lost, so the
+    /// objects must be requested as JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
         if object.has_unknown_fields() && self.has_other_fields() && !self.metadata_only {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
@@ -88,8 +89,9 @@ impl ExpectedType {
         (!is_expected).then(|| self.mismatch(kind, api_version))
     }
 
-    /// Returns an error for a list of another type. The kind is not checked in groups with a dot,
-    /// because the definition of a custom resource chooses the kind of its lists.
+    /// Returns an error message if the `kind` or `apiVersion` of a list is not the expected one. If
+    /// the API group contains a dot, as those of custom resources do, any kind is accepted: a
+    /// `CustomResourceDefinition` can choose any kind for its lists.
     pub(super) fn refusal_of_list(&self, kind: &str, api_version: &str) -> Option<String> {
         let item = kind.strip_suffix("List").unwrap_or(kind);
         let is_metadata = item == METADATA_ONLY.0 && api_version.starts_with("meta.k8s.io/");
@@ -120,8 +122,8 @@ fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
             || message.fields.iter().filter_map(Field::message).any(|inner| has_choice(inner, seen)))
 }
 
-/// Returns a kind or an API version for an error message. Replaces an invalid text, because it can
-/// contain anything, such as a secret.
+/// Returns the text that an error message shows for a received `kind` or `apiVersion`. If the
+/// received text is not a valid name, the error message does not show it: it could be a secret.
 fn plain(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./-".contains(&byte);
     match name {

@@ -23,9 +23,8 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// The fields that are not decoded when an object is stored as protobuf. The six kept fields
-/// identify the object and its version, or determine its [group of similar
-/// objects](Identity::family).
+/// A set of pruned fields: all fields of an object except six fields of its metadata. If an object
+/// is stored as protobuf, only these six fields are decoded when the object arrives.
 static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
@@ -33,7 +32,7 @@ static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
 /// An object that has arrived from the server: as a tape and, if it arrived as protobuf, also as
 /// bytes.
 pub(super) struct Arrived<'b> {
-    /// The object without the fields that the decoder skips.
+    /// The object as a tape. The skipped fields are not on the tape.
     pub(super) tape: Tape<'b>,
     /// The description of the object's message type, and all bytes of the object. `None` for an
     /// object in JSON, or if the message type is unknown.
@@ -51,8 +50,8 @@ impl Form {
         }
     }
 
-    /// Returns the fields to skip when an object that arrives as protobuf is decoded. If objects
-    /// are stored as protobuf, only a few fields of the metadata are decoded.
+    /// Returns the fields that are not decoded when an object arrives as protobuf. These are the
+    /// fields in `skipped`, or, if objects are stored as protobuf, almost all fields.
     pub(super) fn unread_fields<'l>(&self, skipped: &'l Level) -> &'l Level {
         match self {
             Self::Encoded(Encoder { protobuf: Some(_), .. }) => &ALL_BUT_IDENTITY,
@@ -73,8 +72,9 @@ impl Form {
         (direct.read)(&protobuf::prune(message, bytes, pruned).ok()?)
     }
 
-    /// Returns an arrived object as it is stored. For a sample of the objects, also adds to
-    /// `skipped` the fields that the Rust type lacks.
+    /// Converts an arrived object to the form in which it is stored. If the object belongs to the
+    /// sample that [`Skipped::count_object`] chooses, also adds the fields that the Rust type lacks
+    /// to `skipped`.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
@@ -93,23 +93,23 @@ impl Form {
     }
 }
 
-/// Encodes arriving objects for the store. An object stays protobuf if it arrives as protobuf and
-/// `protobuf` is set. All other objects are encoded as JSON.
+/// Encodes arriving objects for the store, as protobuf or as JSON. An object that arrives as
+/// protobuf is stored as protobuf, if that is possible for its type. All other objects are stored
+/// as JSON.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     decode: Decode,
     type_name: &'static str,
     json: Arc<Codec>,
-    /// The description of the message type that all objects have in protobuf, and the codec for
-    /// objects stored as protobuf. `None` if a well-formed object could fail to decode into the
-    /// Rust type (`ExpectedType::infallible_message`).
+    /// The objects' protobuf message type, and the codec for objects that are stored as protobuf.
+    /// `None` if all objects are stored as JSON (see `ExpectedType::storable_message`).
     protobuf: Option<(&'static Message, Arc<Codec>)>,
 }
 
 impl Encoder {
     fn new(decode: Decode, expected: &ExpectedType, storage: Storage) -> Self {
         let types = TypeMeta { api_version: expected.api_version.clone(), kind: expected.kind.clone() };
-        let message = expected.infallible_message();
+        let message = expected.storable_message();
         let protobuf =
             message.map(|message| (message, Arc::new(Codec::new(FromProtobuf { decode, message }, storage))));
         let json = Arc::new(Codec::new(FromJson { decode, types: Some(types) }, storage));

@@ -48,8 +48,8 @@ pub(super) struct Scanner<'j> {
     text: &'j str,
     json: &'j [u8],
     at: usize,
-    /// The byte offset of `text` in the texts of the [`Tape`]: zero, unless `append_to` has copied
-    /// `text` behind other texts.
+    /// The byte offset at which `text` begins in the texts of the [`Tape`]. It is zero, except in
+    /// [`append_to`](Self::append_to), which appends `text` to other texts.
     start: usize,
 }
 
@@ -69,8 +69,8 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Appends the value in this scanner's text to `tape`. First copies the whole text into `tape`,
-    /// because a token contains only the byte offset of its text in the tape.
+    /// Appends the tokens of this scanner's JSON to a tape that already has other texts. Also
+    /// copies the JSON into the tape, because tokens can refer only to texts of their own tape.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)

@@ -52,18 +52,17 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The decoder collects at least this many bytes before it decodes them. The number is
-    /// [`SLICE`] (256 KiB), or less in tests.
+    /// The minimum of `decode_threshold`: [`SLICE`] (256 KiB), or less in tests.
     slice: usize,
-    /// Decoding starts when the buffer contains at least this many undecoded bytes. The number is
-    /// `slice` at first, and larger while a large item is incomplete. Otherwise each push would
-    /// decode the start of the item again.
-    look_at: usize,
+    /// The number of undecoded bytes in the buffer at which decoding starts. While a large item is
+    /// incomplete, the number grows, so that the item is decoded only a few times.
+    decode_threshold: usize,
     max_object_size: usize,
     state: State,
     head: Head,
     items: usize,
-    /// `None` if the type of the items is not checked.
+    /// The type that the items must have; `None` if any type is accepted. The type of the list must
+    /// match it.
     expected: Option<ExpectedType>,
     form: Form,
     _item: PhantomData<fn() -> K>,
@@ -130,7 +129,7 @@ impl<K> ListDecoder<K> {
             buffer: Vec::new(),
             read: 0,
             slice: SLICE,
-            look_at: SLICE,
+            decode_threshold: SLICE,
             max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             state: State::Start,
             head: Head::default(),
@@ -175,7 +174,7 @@ impl<K> ListDecoder<K> {
     /// the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Items<K>, ListWatchError> {
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() - self.read < self.look_at {
+        if self.buffer.len() - self.read < self.decode_threshold {
             return Ok(Vec::new());
         }
         let items = self.decode()?;
@@ -191,7 +190,7 @@ impl<K> ListDecoder<K> {
             return Err(self.unexpected(&why));
         }
         // Decoding the start of an item after each piece would take quadratic time.
-        self.look_at = self.slice.max(2 * (self.buffer.len() - self.read));
+        self.decode_threshold = self.slice.max(2 * (self.buffer.len() - self.read));
         Ok(items)
     }
 
@@ -220,7 +219,8 @@ impl<K> ListDecoder<K> {
         Ok((items, end))
     }
 
-    /// Decodes the complete items and other fields in the buffer. Returns the items.
+    /// Decodes the items and other fields of the list that have arrived completely. Returns the
+    /// items.
     fn decode(&mut self) -> Result<Items<K>, ListWatchError> {
         let buffer = std::mem::take(&mut self.buffer);
         let items = match self.encoding {
@@ -264,9 +264,9 @@ impl<K> ListDecoder<K> {
         if self.items == 0 { String::new() } else { format!(" after {} items", self.items) }
     }
 
-    /// Returns the error for a body that is a Kubernetes `Status`. The buffer still has the whole
-    /// body.
+    /// Returns the error for a body that is a Kubernetes `Status` instead of a list.
     fn status(&self) -> ListWatchError {
+        // `push` removes bytes only from the body of a list, so the buffer has the whole body.
         match status_in(self.encoding, &self.buffer) {
             Some(status) if !status.is_success() => {
                 ListWatchError::Status { status: Box::new(status), retry_after: None }

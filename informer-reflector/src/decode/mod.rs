@@ -44,7 +44,8 @@ pub use watch::WatchDecoder;
 
 type FromTape = fn(&Tape<'_>, Option<&mut Vec<usize>>) -> Result<OwnedObject<AnyObject>, DecodeError>;
 
-/// The functions that create objects of one type. Only they are compiled again for each type.
+/// The functions that decode objects of one Rust type. The compiler generates only these functions
+/// for each type; all other code of the decoders is the same for all types.
 #[derive(Clone, Copy)]
 pub(crate) struct Decode {
     tape: FromTape,
@@ -59,8 +60,8 @@ impl Decode {
         Self { tape, direct: direct::<K>() }
     }
 
-    /// Turns a tape into the object. Adds to `ignored` the indexes of the values for which the Rust
-    /// type has no field.
+    /// Turns a tape into an object. Also adds the fields that the Rust type lacks to `ignored`: for
+    /// each such field, the index of the first token of its value.
     pub(crate) fn tape(
         self,
         tape: &Tape<'_>,

@@ -107,7 +107,8 @@ impl<const WRITES: bool> Object<WRITES> {
         self.close_object(opened, len);
     }
 
-    /// Reads the fields of a message as members of an object. Returns their number.
+    /// Reads the fields of a message, and appends them to the tape as members of an object. Returns
+    /// the number of members.
     fn members(&mut self, message: &Message, bytes: &[u8], pruned: Option<&Level>, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else {
             self.tape.reject(TOO_DEEP);
@@ -170,8 +171,8 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Reads a list: the element `first`, and the elements that follow in `fields`. Kubernetes uses
-    /// proto2, so lists of integers are not packed.
+    /// Reads a list: the element `first`, and the elements at the start of `fields`. Kubernetes
+    /// uses proto2, so lists of integers are not packed.
     fn list(&mut self, field: &Field, first: Content<'_>, fields: &mut Fields<'_>, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return self.reject(TOO_DEEP) };
         let opened = self.open();
@@ -179,13 +180,13 @@ impl<const WRITES: bool> Object<WRITES> {
         while let Some(element) = next {
             self.value(field, element, None, depth);
             len += 1;
-            next = next_of_run(field.number, fields);
+            next = next_element(field.number, fields);
         }
         self.close_array(opened, len);
     }
 
-    /// Reads a map: the entry `first`, and the entries that follow in `fields`. Returns the number
-    /// of entries without the pruned ones.
+    /// Reads a map: the entry `first`, and the entries at the start of `fields`. Appends the
+    /// entries that are not pruned to the tape, and returns their number.
     fn map(
         &mut self,
         field: &Field,
@@ -211,7 +212,7 @@ impl<const WRITES: bool> Object<WRITES> {
                 }
                 Err(Malformed) => self.tape.reject(&Malformed.to_string()),
             }
-            next = next_of_run(field.number, fields);
+            next = next_element(field.number, fields);
         }
         self.close_object(opened, len);
         len
@@ -238,9 +239,11 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Reads a [choice](Message::is_choice): its JSON is the value of the present field with the
-    /// highest number. If no field is present, the JSON is `null`, or an empty array if all fields
-    /// are lists.
+    /// Reads a message whose JSON is the value of only one field ([`Message::is_choice`]):
+    ///
+    /// - If one or more fields are present, the JSON is the value of the last one by number.
+    /// - If no field is present, the JSON is `null`, or an empty array if all fields that the
+    ///   message can have are lists.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;
@@ -278,10 +281,10 @@ fn is_absent(field: &Field, content: Content<'_>) -> bool {
     }
 }
 
-/// Returns the next element of the list or map with this field number, if the next field belongs to
-/// it.
+/// Reads the next element of the list or map with the field number `list`. If the next field has
+/// another number, returns `None` and leaves `fields` unchanged.
 #[inline]
-pub(super) fn next_of_run<'b>(list: u64, fields: &mut Fields<'b>) -> Option<Content<'b>> {
+pub(super) fn next_element<'b>(list: u64, fields: &mut Fields<'b>) -> Option<Content<'b>> {
     let mut ahead = *fields;
     match ahead.next() {
         Ok(Some((number, content))) if number == list => {

@@ -29,9 +29,8 @@ pub struct PrunePaths {
 /// The fields of metadata that identify an object and its version.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that the library reads, each with the parts of the library that read it.
-/// Users can't prune these fields or fields inside them: a selector can contain any label, for
-/// example.
+/// More fields of metadata that users can't prune, each with the features of the library that need
+/// the field. Fields inside them can't be pruned either, for example single labels.
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
@@ -88,7 +87,8 @@ pub enum PrunePathError {
     Read {
         /// The path as it was given.
         path: String,
-        /// The features of the library that need the field, such as `selectors and label indexes`.
+        /// The text in the message that names the features that need the field, such as `selectors
+        /// and label indexes`.
         reader: &'static str,
     },
 }
@@ -142,9 +142,9 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Adds the path of a field that the Rust type lacks. Does nothing for fields that the library
-    /// always needs.
-    pub(super) fn insert_unread(&mut self, names: &[&str]) {
+    /// Adds the path of a field to prune. Does nothing if the field is one that all informers need,
+    /// such as `metadata.name`.
+    pub(super) fn insert_unless_needed(&mut self, names: &[&str]) {
         let is_read = match names {
             [] | ["kind" | "apiVersion" | "metadata"] => true,
             ["metadata", name, ..] => NEEDED.contains(name),

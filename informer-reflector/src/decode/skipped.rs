@@ -2,7 +2,8 @@
 //! lacks.
 //!
 //! The decoder learns which fields the type lacks from a sample of the objects. A type with few
-//! fields is then decoded faster, and its objects take less memory if they are stored as JSON.
+//! fields is then decoded faster, and its objects take less memory if they are stored as JSON. A
+//! tape is an object as a list of tokens.
 
 use super::prune_paths::{Level, PrunePaths};
 use super::tape::Tape;
@@ -33,16 +34,21 @@ impl Skipped {
         self.objects.is_power_of_two()
     }
 
-    /// Makes the decoder skip ignored fields in later objects. `ignored` has the indexes of their
-    /// values on the tape of a sample object. Fields in arrays are not skipped.
+    /// Makes the decoder skip fields that the Rust type lacks, in all later objects. `ignored` has
+    /// the indexes of these fields' values on `tape`, the tape of a sample object. Fields in arrays
+    /// are not skipped.
     pub(super) fn learn(&mut self, tape: &Tape<'_>, mut ignored: &[usize]) {
         learn_inside(&mut self.paths, tape, 0, &mut Vec::new(), &mut ignored);
     }
 }
 
-/// Adds the ignored fields of the object at an index, and of the objects in its members. `names` is
-/// the path of the object. `ignored` is in ascending order, so one pass over the tape finds all
-/// fields; processed indexes are removed.
+/// Adds fields that the Rust type lacks to `paths`: those of one object, and of the objects nested
+/// in it.
+///
+/// - `object` is the index of the object on the tape.
+/// - `names` is the path of the object.
+/// - `ignored` has the indexes of the fields' values, in ascending order. The function removes the
+///   indexes inside the object.
 fn learn_inside<'t>(
     paths: &mut PrunePaths,
     tape: &'t Tape<'_>,
@@ -58,7 +64,7 @@ fn learn_inside<'t>(
         }
         names.push(name);
         if next == value {
-            paths.insert_unread(names);
+            paths.insert_unless_needed(names);
         } else {
             learn_inside(paths, tape, value, names, ignored);
         }

@@ -42,17 +42,18 @@ pub(super) enum Token {
     Object(Extent),
 }
 
-/// The position of a text, in bytes. Positions count through the body of the [`Tape`] first, and
-/// then through its decoded texts.
+/// The position and the length of a text in a [`Tape`], in bytes. Texts in `decoded` have
+/// positions from the length of `body` upwards, as if both were one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
     len: u32,
 }
 
+/// The size of an array or object on the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// The number of elements or members, so that vectors are allocated with the right size.
+    /// The number of elements of the array, or of members of the object.
     pub(super) len: u32,
     /// The index of the first token after the array or object.
     pub(super) end: u32,

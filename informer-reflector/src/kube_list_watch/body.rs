@@ -10,8 +10,8 @@ use kube::core::{DynamicObject, TypeMeta};
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of a list. A part without items shows the reader of the stream that bytes have
-/// arrived, so that its timeout restarts.
+/// Returns the parts of a list. A part has no items if the new bytes do not complete an item. The
+/// caller then still sees that the server sends bytes.
 pub(super) fn list<K>(
     slices: Slices,
     decoder: ListDecoder<K>,
@@ -24,8 +24,8 @@ pub(super) fn list<K>(
     })
 }
 
-/// Returns the events of a watch. An empty batch shows the reader of the stream that bytes have
-/// arrived, so that its timeout restarts.
+/// Returns the events of a watch in batches. A batch is empty if the new bytes do not complete an
+/// event. The caller then still sees that the server sends bytes.
 pub(super) fn watch<K>(
     slices: Slices,
     decoder: WatchDecoder<K>,
@@ -39,7 +39,8 @@ pub(super) fn watch<K>(
 
 struct ListBody<K> {
     slices: Slices,
-    /// `None` after the end of the body or an error.
+    /// The decoder of the body; `None` after the end of the body, or after [`next`](Self::next) has
+    /// returned an error.
     decoder: Option<ListDecoder<K>>,
     /// The `apiVersion` and `kind` of the items, which servers omit from lists of built-in kinds.
     resource: TypeMeta,
@@ -78,7 +79,8 @@ impl<K> ListBody<K> {
 
 struct WatchBody<K> {
     slices: Slices,
-    /// `None` after the end of the body or an error.
+    /// The decoder of the body; `None` after the end of the body, or after [`next`](Self::next) has
+    /// returned an error.
     decoder: Option<WatchDecoder<K>>,
 }
 

@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// Whether to request gzip. Clones share `transport_decompresses`.
+/// Whether to request gzip for lists and for watches. Clones share what responses have shown.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     wanted: bool,
-    /// Whether the client or a proxy has decompressed a response.
+    /// Whether the client or a proxy has decompressed any response. If so, watches are requested
+    /// without gzip.
     transport_decompresses: Arc<AtomicBool>,
 }
 
@@ -39,8 +40,11 @@ impl Compression {
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Returns whether the client or a proxy has decompressed this response, and records that. Such
-    /// a response has the header `Vary: Accept-Encoding`, but no `Content-Encoding`.
+    /// Returns whether the client or a proxy has decompressed this response. If so, later watches
+    /// are requested without gzip.
+    ///
+    /// A decompressed response has the header `Vary: Accept-Encoding`, but no `Content-Encoding`.
+    /// `accept_encoding` is the header of the request.
     pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {
         let may_be_compressed = accept_encoding == "gzip";
         let transport_decompresses =

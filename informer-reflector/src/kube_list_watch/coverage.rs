@@ -1,7 +1,7 @@
-//! [`Coverage`]: decides from metadata whether an object can be in a list or watch.
+//! [`Coverage`]: decides from an object's metadata whether a source can list or watch the object.
 //!
-//! Callers stop waiting for an object that is excluded here. So `Coverage` excludes an object only
-//! if the object certainly cannot be in the list or watch.
+//! A program that waits until an informer has a written object stops waiting if `Coverage` excludes
+//! the object. So `Coverage` excludes an object only if the source certainly cannot list it.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use informer_core::parse_selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
 
-/// The scope of a list or watch. Of a field selector, it has only the parts about name and
-/// namespace.
+/// The namespace and the selectors of a source. Requirements of the field selector are ignored,
+/// except those on name and namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coverage {
     namespace: Option<String>,
@@ -40,7 +40,8 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. If it can't be parsed, the scope has objects with any labels.
+    /// Sets the label selector. If the selector can't be parsed, objects with any labels are
+    /// included.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         // The server rejects an invalid selector, but accepts valid ones with `>` or `<`, which
         // can't be parsed here.

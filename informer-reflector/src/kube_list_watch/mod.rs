@@ -67,10 +67,11 @@ pub struct KubeListWatch<K> {
     protobuf: Protobuf,
     max_object_size: usize,
     description: String,
-    /// Whether an informer that uses this source watches each namespace separately.
+    /// Whether informers watch each namespace separately, with one source per namespace. Set by
+    /// `namespace_by_namespace`.
     is_divided: bool,
     form: Form,
-    /// The number of bytes received. A clone of the source starts at zero.
+    /// The number of received body bytes, before decompression. A clone starts at zero.
     received: Arc<AtomicU64>,
     _object: PhantomData<fn() -> K>,
 }
@@ -225,9 +226,9 @@ impl<K> KubeListWatch<K> {
         self.prune(PrunePaths::none())
     }
 
-    /// Sets the maximum size of an object in a response, in bytes. A watch with a larger object
-    /// fails. A list is less exact: it can accept an object of up to three times the maximum size,
-    /// or up to 768 KiB if that is more. A list with an even larger object fails. Default: 16 MiB.
+    /// Sets the maximum size of an object in a response, in bytes. A list or watch with a larger
+    /// object fails. For lists, the limit is less exact: objects of up to three times the maximum
+    /// size, or up to 768 KiB, can be accepted. Default: 16 MiB.
     ///
     /// Besides the decoded objects, decoding needs memory of at most ten times the size of the
     /// largest accepted object, even if the server is faulty. etcd limits objects to 1.5 MiB.
@@ -273,8 +274,8 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         true
     }
 
-    /// Checks the namespace and the selectors. Of the field selector, only the parts about
-    /// `metadata.name` and `metadata.namespace` are checked.
+    /// Returns whether the namespace and the selectors match. Ignores requirements of the field
+    /// selector, except those on `metadata.name` and `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }

@@ -22,7 +22,8 @@ const JSON: &str = "application/json";
 pub(super) struct Endpoint {
     path: String,
     pub(super) namespace: Option<String>,
-    /// The user's prefix for the resource in log and error messages, as in `scheduler/pods`.
+    /// The prefix of the resource in log and error messages: `scheduler` in `scheduler/pods`. Set
+    /// by [`KubeListWatch::name`](super::KubeListWatch::name).
     pub(super) name: Option<String>,
     metadata_only: bool,
     pub(super) tweaks: ListTweaks,

@@ -74,33 +74,32 @@ impl ReflectorConfig {
     }
 
     /// Sets the time without data after which the reflector cancels a streaming list and lists in
-    /// pages instead. The timeout starts with the request, and starts again each time data
-    /// arrives. For each list, the timeout is lengthened by a random time of up to 50%. Default: 10
-    /// seconds; minimum: 1 second; maximum: 24 hours.
+    /// pages instead. The time begins with the request, and again whenever data arrives. For each
+    /// list, the timeout is random: up to 50% longer than this setting. Default: 10 seconds;
+    /// minimum: 1 second; maximum: 24 hours.
     ///
-    /// The reflector also cancels a slow streaming list. Each streaming list has a budget for
-    /// waiting. At first, the budget is as long as this timeout. Waiting for data uses up the
-    /// budget. Each received object adds 5 milliseconds to the budget. The budget is never longer
-    /// than three times this timeout. So a list with more than 200 objects a second does not use up
-    /// its budget. The request of a streaming list is a watch, so the list must also end within the
-    /// [duration of a watch](Self::watch_timeout).
+    /// The reflector also cancels a streaming list whose objects arrive slowly. All waits for data
+    /// of one list together are limited to this timeout, plus 5 milliseconds for each received
+    /// object. So a list with more than 200 objects a second is not cancelled. Unused time is
+    /// limited to three times this timeout. The list must also end within the [duration of a
+    /// watch](Self::watch_timeout), because its request is a watch.
     ///
-    /// Objects can change while the list arrives, and some servers then send modified and deleted
-    /// objects before the end of the list. After the first such object, the budget is at most this
-    /// timeout, and further objects add nothing to the budget.
+    /// Some servers send modified and deleted objects before the end of the list. After the first
+    /// such object, the remaining waits together are limited to this timeout, and received objects
+    /// no longer lengthen them.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self
     }
 
-    /// Sets the time without data after which the connection of a watch counts as dead. The watch
-    /// then resumes on another connection from the last resource version. Default and minimum: 65
-    /// seconds; maximum: 24 hours.
+    /// Sets the time without data after which the reflector replaces the connection of a watch. The
+    /// watch then resumes on a new connection from the last resource version. Default and minimum:
+    /// 65 seconds; maximum: 24 hours.
     ///
-    /// An API server sends the first bookmark of a watch after two minutes. So the default timeout
-    /// also ends a live connection if no object changes before this bookmark. After two connections
-    /// in a row without data, a shorter timeout is therefore extended to 125 seconds, which is
-    /// enough for the first bookmark. Once data has arrived, the configured timeout applies again.
+    /// An API server sends the first bookmark of a watch only after two minutes. So with the
+    /// default timeout, the reflector also replaces live connections of a resource that does not
+    /// change. After two such replacements in a row, the reflector therefore waits at least 125
+    /// seconds for data. Once data arrives, the configured timeout applies again.
     ///
     /// A client of [`connect`](crate::connect) also sends pings, which detect a dead connection
     /// within 30 seconds.
@@ -114,17 +113,16 @@ impl ReflectorConfig {
     /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
     /// lasted ten seconds, waits start again with `first`.
     ///
-    /// While the server is unavailable, a wait is at most half of the time since the reflector's
-    /// first failure of this outage, or twice `first` if that is longer. A longer `Retry-After`
-    /// still takes precedence. After the wait, the reflectors that [share](Self::server) the server
-    /// send their requests one after another.
+    /// While the server is unavailable, each wait has an additional limit: half of the time since
+    /// the reflector's first failure in this outage. The limit is at least twice `first`. Only a
+    /// `Retry-After` can exceed it. After the wait, the reflectors that [share](Self::server) the
+    /// server send their requests one after another.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
-    /// lasted more than a second, or after an expired version. Ten such requests can follow each
-    /// other immediately, and each second allows one more. A request beyond that waits like one
-    /// after a failure. With the default backoff, a reflector sends at most 80 requests a minute,
-    /// not counting the pages of lists, the watch after each list, and relists through a
-    /// [handle](super::RelistHandle).
+    /// lasted more than a second, or after an expired version. A reflector can send ten such
+    /// requests in a row, and one more each second. Further requests wait as after a failure. With
+    /// the default backoff, a reflector sends at most 80 requests a minute, not counting the pages
+    /// of lists, the watch after each list, and relists through a [handle](super::RelistHandle).
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.
@@ -161,18 +159,18 @@ impl ReflectorConfig {
     /// server that responds from its cache can ignore the page size and send all items in one page,
     /// especially for the initial list.
     ///
-    /// Default: 500 for all lists, except relists that the server returns from its cache. These
-    /// relists have no page size, and arrive in one page. Once any list that is not streaming has
-    /// been interrupted, the reflector uses the page size 500 for these relists, too.
+    /// Default: 500. Without this setting, relists that the server returns from its cache have no
+    /// page size, and arrive in one page. Once a paged list has been interrupted, these relists
+    /// also have the page size 500.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));
         self
     }
 
-    /// Sets the minimum time after which the server closes a watch. The time of each watch is
-    /// random, up to twice as long. Default and minimum: 5 minutes; maximum: 24 hours. Values
-    /// outside of this range are clamped.
+    /// Sets the shortest duration of a watch, after which the server closes it. The duration of
+    /// each watch is random, between this setting and twice this setting. Default: 5 minutes.
+    /// Settings below 5 minutes or above 24 hours are clamped.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
         self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_WATCH_TIMEOUT);

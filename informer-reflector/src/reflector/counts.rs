@@ -40,8 +40,8 @@ pub struct ReflectorCounts {
     pub received_bytes: u64,
 }
 
-/// The numbers of events that watches have delivered, by type. Events with objects that can't be
-/// decoded are included.
+/// The numbers of events that watches have delivered, by type. Each event is in one number only: an
+/// event whose object can't be decoded is in `other`, whatever its type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventCounts {
@@ -53,7 +53,7 @@ pub struct EventCounts {
     pub deleted: u64,
     /// The number of `BOOKMARK` events.
     pub bookmarks: u64,
-    /// The number of `ERROR` events, and of events whose objects can't be decoded.
+    /// The number of `ERROR` events, and of events of any type whose object can't be decoded.
     pub other: u64,
 }
 

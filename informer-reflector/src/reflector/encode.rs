@@ -1,5 +1,7 @@
-//! [`Encode`]: encodes objects that arrive decoded, because their source cannot encode them, or
-//! because a transform changes the decoded object.
+//! [`Encode`]: encodes decoded objects before they are stored.
+//!
+//! Objects arrive decoded if their source can't encode them, or if a transform changes them. If
+//! objects arrive encoded, this code is not used.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -71,8 +71,11 @@ impl Ingest {
         self.storage = (storage != Storage::Decoded).then(|| Encode::of::<K>(storage));
     }
 
-    /// If objects are stored encoded and not transformed, returns the variant of `source` that
-    /// encodes the objects itself. Otherwise, or if there is no such variant, returns `source`.
+    /// Returns a variant of `source` whose objects arrive encoded, ready for the store. Returns
+    /// `source` itself in three cases:
+    /// - Objects are stored decoded.
+    /// - A transform needs decoded objects.
+    /// - `source` has no such variant.
     pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
         let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
         let encode = self.storage.as_ref().filter(|_| !is_changed);
@@ -154,8 +157,8 @@ impl Ingest {
         }
     }
 
-    /// Encodes the object if objects are stored encoded. Returns it unchanged otherwise, or if it
-    /// can't be encoded.
+    /// Returns the object in the form in which it is stored. An object that can't be encoded stays
+    /// decoded.
     fn stored(&self, object: OwnedObject<AnyObject>) -> OwnedObject<AnyObject> {
         let encode = |storage: &Encode| storage.encoded(&object);
         self.storage.as_ref().and_then(encode).unwrap_or(object)

@@ -27,25 +27,27 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::{MAX_RESPONSE_WAIT, Reflector};
 
-/// A page is short if it has fewer items than this number, and fewer than the requested limit.
+/// A page is short if it has fewer items than this number and than the requested limit. A faulty
+/// server can return short pages without end, so [`Pace`](super::pace::Pace) limits their rate.
 const SHORT_PAGE: usize = 50;
 
-/// After many pages with few items, the reflector must wait before it requests the next page. At
-/// this interval, the reflector checks whether the wait is over.
+/// The reflector waits this long if [`Pace`](super::pace::Pace) does not allow the request for the
+/// next page, and then tries again.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
 /// The results of earlier lists and watches. They determine the next list request: its resource
 /// version, its page limit, and whether the list streams.
 #[derive(Debug, Default)]
 pub(super) struct ListHistory {
-    /// The resource version of the last complete list or of a later event; empty before the first
-    /// list, and if lists have no resource version.
+    /// The resource version of the last complete list or of a later watch event. It is empty before
+    /// the first complete list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether `last_seen` was possibly the cause of a failed request. If so, the next list
-    /// requests the newest state.
+    /// Whether a request with the resource version `last_seen` has failed, possibly because of this
+    /// version. If so, the next list requests the newest state.
     pub(super) is_last_seen_refused: bool,
-    /// Whether the store can have objects of an incomplete list, or of a list without a usable
-    /// resource version. The version `0` is not usable.
+    /// Whether the store may contain objects of a list that failed or had no resource version. If
+    /// so, and if `last_seen` is empty, the next list requests the newest state. The resource
+    /// version `0` counts as none.
     pub(super) is_partly_known: bool,
     /// The number of streaming lists that failed for an unknown reason. An outage, for example, is
     /// a known reason. Each complete list resets this number to 0.
@@ -74,8 +76,8 @@ impl ListHistory {
         }
     }
 
-    /// Returns the resource version for a streaming list. An empty version requests the newest
-    /// state, which costs the server no more than an older state.
+    /// Returns the resource version for a streaming list: `last_seen`, or an empty version if the
+    /// server refused `last_seen`. An empty version requests the newest state.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.is_last_seen_refused { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -191,13 +193,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Limits the rate of requests after short pages, which have few items ([`SHORT_PAGE`]): waits
-    /// until [`Pace`](super::pace::Pace) allows the request for the next page. A faulty server can
-    /// return short pages without end. `before` is the number of objects that had arrived before
-    /// this page.
+    /// Waits after a short page until [`Pace`](super::pace::Pace) allows the request for the next
+    /// page. [`SHORT_PAGE`] defines which pages are short. `before` is the number of objects that
+    /// had arrived before this page.
     ///
     /// # Errors
-    /// If a wait is needed, and the page is empty or most of the list's objects are repetitions.
+    /// Instead of waiting, returns an error if the list may never end:
+    /// - The page is empty.
+    /// - More than half of the list's objects arrived again later in the list.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -290,8 +293,8 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns the error for a list whose continue token expired twice. This error does not count as an
-/// expired version, so that the reflector waits before the next list.
+/// Returns the error for a list whose continue token expired twice. This is an interruption and not
+/// an expired version, so the reflector waits before the next list.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")

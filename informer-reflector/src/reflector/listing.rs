@@ -10,17 +10,18 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// While a list has fewer objects than this, [`Listing::check_for_repetitions`] does nothing.
+/// A list with fewer objects than this is not checked for objects that arrive repeatedly. In such a
+/// list, repeated objects need little memory.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// While the list has fewer objects than this,
-    /// [`check_for_repetitions`](Self::check_for_repetitions) does nothing.
+    /// The number of objects at which [`check_for_repetitions`](Self::check_for_repetitions) checks
+    /// the list next.
     check_at: usize,
-    /// All objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on. The
-    /// value is `None` if the object was deleted. When the list is complete, each entry replaces or
-    /// removes the object with the same key in `objects`.
+    /// The objects of a streaming list's first `MODIFIED` or `DELETED` event and of all later
+    /// events. The value is `None` if the object was deleted. At the end of the list, these entries
+    /// take precedence over `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
@@ -60,8 +61,9 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Calls [`check_for_repetitions_now`](Self::check_for_repetitions_now) whenever the length of
-    /// the list has doubled. So the memory of an endless list that repeats its objects is bounded.
+    /// Checks the list for repeated objects whenever its length has doubled. So an endless list
+    /// that repeats its objects needs only limited memory. The check is
+    /// [`check_for_repetitions_now`](Self::check_for_repetitions_now).
     pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
         if self.objects.len() < self.check_at {
             return Ok(());
@@ -71,8 +73,8 @@ impl<K> Listing<K> {
         outcome
     }
 
-    /// Drops each object whose key occurs again later in the list. Fails if more than half of the
-    /// objects are dropped, because such a list may never end.
+    /// Drops each object whose key has arrived again later in the list. Returns an error if this
+    /// drops more than half of all objects in the list, because such a list may never end.
     pub(super) fn check_for_repetitions_now(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
@@ -84,7 +86,7 @@ impl<K> Listing<K> {
         Ok(())
     }
 
-    /// Keeps the last object of each key.
+    /// Keeps only the object that arrived last for each key.
     fn drop_repeated(&mut self) {
         let mut keys = HashSet::with_capacity(self.objects.len());
         let mut is_last: Vec<_> =
@@ -92,8 +94,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Records that the stream has sent a modification or deletion. An object that arrives after
-    /// this call replaces earlier objects with the same key.
+    /// Records that the streaming list has sent a `MODIFIED` or `DELETED` event. From now on,
+    /// received objects are added to `changes`, and so replace earlier objects with the same key.
     pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }
@@ -104,9 +106,8 @@ impl<K> Listing<K> {
         self.changes.insert(key, None);
     }
 
-    /// Records that an object of the list can't be decoded or transformed. The store then keeps the
-    /// object's last valid version. If a valid version has arrived earlier in the list, that
-    /// version is stored.
+    /// Records a listed object that can't be decoded or transformed. At the end of the list, the
+    /// object does not count as deleted, although `objects` may lack it.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         // I10: the object exists on the server, although the list lacks it.
         self.received += 1;

@@ -91,16 +91,16 @@ pub struct Reflector<K> {
     watch_failures: WatchFailures,
     backoff: Backoff,
     pace: Pace,
-    /// The stream of a complete streaming list, which continues as the next watch.
+    /// The open stream of a streaming list whose objects have all arrived. The next watch continues
+    /// this stream. `None` at other times.
     open: Option<OpenWatch<K>>,
     silence: SilenceDetector,
     /// The failures of this reflector's requests during an outage; `None` if there is no outage.
     outage_failures: Option<OutageFailures>,
-    /// The recovery after an outage: from the first response until a list or watch succeeds, or
-    /// until the reflector waits after another failure. `None` at other times.
+    /// This reflector's [`Recovery`] after an outage. `None` if the reflector is not recovering.
     recovery: Option<Recovery>,
-    /// The value of [`SharedServer::responses`] when this reflector last found the server
-    /// unavailable.
+    /// The value of [`SharedServer::responses`] at this reflector's last failure in an outage. If
+    /// the value has grown at the next failure, the server responds to other reflectors.
     responses_at_failure: u64,
     /// The number of events and objects that were processed since the reflector last yielded.
     since_yield: usize,
@@ -291,8 +291,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Returns this reflector's failures in the current outage, including the new failure `error`.
-    /// Call this only for an [unavailable](ListWatchError::is_unavailable) server.
+    /// Takes this reflector's `outage_failures`, adds the failure `error`, and returns the result.
+    /// The caller stores it in `outage_failures` again. Call this only for an
+    /// [unavailable](ListWatchError::is_unavailable) server.
     fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
@@ -321,8 +322,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Waits until the response to `request` begins, at most for `max_wait`. The first response
-    /// after an outage begins the reflector's recovery.
+    /// Waits until the response to `request` begins, at most for `max_wait`. If this is the first
+    /// response after an outage, the reflector's [`Recovery`] begins. An error response is a
+    /// response, too, except 502, 503 and 504.
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,
@@ -358,9 +360,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Resets the backoff, because a watch has lasted long enough. A complete list or an event does
-    /// not reset the backoff: a server that fails after each of them would always get the next
-    /// request after the shortest wait.
+    /// Resets the backoff to its first wait, after a watch that has lasted long enough. A complete
+    /// list or an event does not reset the backoff. Otherwise, if every watch failed soon after its
+    /// start, all waits would be as short as the first one.
     fn reset_backoff(&mut self) {
         self.watch_failures = WatchFailures::default();
         self.backoff.reset();

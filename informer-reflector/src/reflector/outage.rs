@@ -6,6 +6,9 @@
 //! permission is granted when another reflector gets a response, even before the waiter's backoff
 //! is over. No separate task grants permissions: each waiter that wakes grants those that are due,
 //! to itself or to others.
+//!
+//! A reflector recovers from its first response after an outage until its list is complete, its
+//! watch has lasted a second, or it must wait after another error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +24,8 @@ const MIN_SPACING: Duration = Duration::from_millis(300);
 /// The maximum time between two turns.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// The number of extra permissions that a reflector's first response after an outage grants.
+/// The number of waiters that get an extra permission when another reflector gets its first
+/// response after an outage.
 const EXTRA_PER_RESPONSE: usize = 2;
 
 /// The maximum of the random pause before a request with an extra permission. The pauses keep such
@@ -71,12 +75,11 @@ struct LoggedOutage {
     waiting: usize,
 }
 
-/// Three counters of the reflectors that got a response after the outage: recovery in progress,
-/// watch resumed, and listed again.
+/// Counts the reflectors that got a response after the outage. A reflector first counts in
+/// `pending`. When its recovery succeeds, it counts in `resumed` or `relisted` instead.
 #[derive(Default)]
 struct RecoveryCounts {
-    /// The number of reflectors that got a response after the outage, and have not resumed,
-    /// relisted or failed since.
+    /// The number of reflectors whose recovery is in progress.
     pending: usize,
     resumed: usize,
     relisted: usize,
@@ -90,7 +93,8 @@ struct Waiter {
     /// failing. So a reflector that has been failing for long comes late, and does not delay
     /// others.
     sort_time: Instant,
-    /// The earliest time of the next request, as the server requested with `Retry-After`.
+    /// The time before which no permission is granted: the end of the `Retry-After`. Without a
+    /// `Retry-After`, this is the time at which the reflector joined the queue.
     retry_after_until: Instant,
     /// The end of the backoff. Before it, the reflector can send a request only with an extra
     /// permission.
@@ -106,8 +110,8 @@ enum Permission {
 }
 
 impl Waiter {
-    /// Returns this waiter's sort key. The waiter with the lowest key is the first in the queue.
-    /// Waiters come last if only their own resource is unavailable.
+    /// Returns the sort key; the lowest key is the first in the queue. The order is that of
+    /// `sort_time`, but waiters whose resource alone is unavailable come last.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.only_own_resource, self.sort_time, self.id)
     }
@@ -171,8 +175,7 @@ impl Queue {
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
-    /// Returns the earliest time of a turn for `waiter`. Ignores the reflectors before it in the
-    /// queue.
+    /// Returns when `waiter` can get a turn, if no other reflector gets one before.
     fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
         let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
         waiter.ready_at.max(spaced)
@@ -202,8 +205,8 @@ impl Queue {
         }
     }
 
-    /// Returns when the task of reflector `id` must wake to grant permissions, and when the
-    /// reflector's own next request is expected.
+    /// Returns two times: when the task of reflector `id` must wake to grant permissions, and when
+    /// this reflector will probably send its own next request.
     fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
@@ -272,9 +275,9 @@ impl Outage {
         drop(entry);
     }
 
-    /// Logs the outage once for all reflectors, and again when four times as many reflectors wait.
-    /// A first failure is logged only if its backoff is long, so that a quick restart of the server
-    /// is not logged.
+    /// Logs that the server is unavailable: once for all reflectors, and again when four times as
+    /// many reflectors wait. Does nothing after a reflector's first failure if its backoff is
+    /// short, because the server may only be restarting.
     fn log_outage(&self, failures: &OutageFailures) {
         if failures.only_own_resource || (failures.count < 2 && failures.wait < MAX_SPACING) {
             return;
@@ -295,9 +298,9 @@ impl Outage {
         );
     }
 
-    /// Records that a reflector got its first response after an outage. Grants extra permissions,
-    /// and allows the next turn at once. The caller keeps the returned value until the reflector
-    /// succeeds or fails again.
+    /// Starts the recovery of a reflector that got its first response after an outage. Grants extra
+    /// permissions to other reflectors, and allows the next turn at once. The caller drops the
+    /// returned value when the recovery ends.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.pending += 1;
@@ -319,9 +322,11 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Records the outcome of a [`Recovery`]; `None` if the reflector has failed again. If no other
-    /// recovery is in progress and at least one reflector has recovered, logs the outage's end. A
-    /// refusal also ends the outage, unless other reflectors still wait for the server.
+    /// Counts a recovery that has ended. `outcome` is `None` if the reflector failed again or was
+    /// stopped. Logs the outage's end if no other recovery is in progress, and one of these is
+    /// true:
+    /// - At least one reflector has resumed its watch or listed again.
+    /// - The server refused this reflector's request, and no reflector waits for the server.
     fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
@@ -373,12 +378,11 @@ pub(super) enum Outcome {
     Refused,
 }
 
-/// A reflector's recovery after an outage: from its first response until a list or watch succeeds,
-/// or until the reflector waits because of another failure. Dropping this value ends the recovery
-/// and counts its outcome.
+/// A guard that exists while a reflector recovers from an outage. Dropping the guard ends the
+/// recovery and counts the outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// How the recovery has ended. `None` until a list or watch succeeds or is refused.
+    /// How the recovery has ended. Stays `None` if the reflector fails again.
     outcome: Option<Outcome>,
 }
 

@@ -23,20 +23,22 @@ pub(super) struct Reporter {
     health: watch::Sender<Health>,
     /// The cause of the last failure that was logged as a warning.
     logged: Option<Cause>,
-    /// Whether a response was interrupted since the last outage or call of
-    /// [`recovered`](Self::recovered). The first interruption causes no warning, because it can be
-    /// the beginning of an outage.
+    /// Whether a response was interrupted. The first interruption causes no warning, because it can
+    /// be the beginning of an outage. A failure in an outage and [`recovered`](Self::recovered)
+    /// reset this field to `false`.
     was_interrupted: bool,
     /// Whether the status lists quarantined objects. If not, [`accepted`](Self::accepted) needs no
     /// lock.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The start of the current minute, and the number of log lines about expired versions since
-    /// then. The first line starts a minute, and so does the first line after each minute.
+    /// The time of the first log line of the current minute about expired versions, and the number
+    /// of such lines since this time. A line after the end of this minute starts the next minute.
     expired: (Option<Instant>, u32),
-    /// The start of the current list. `None` also while the reflector waits to retry a failed list.
+    /// The start of the current list, including attempts that were retried without a wait. `None`
+    /// if no list is in progress.
     list_began: Option<Instant>,
-    /// The cause of the current or next list, and the error that made the list necessary.
+    /// The cause and the error text for the [`ListRecord`] of the current or next list. `None` from
+    /// a complete list until the next relist.
     list_cause: Option<(&'static str, Option<String>)>,
 }
 
@@ -74,8 +76,8 @@ impl Reporter {
         });
     }
 
-    /// Records the start of a list. If the list is a retry without a wait, keeps the start of the
-    /// first attempt.
+    /// Records the start of a list. If an earlier attempt failed and no wait followed, the start of
+    /// that attempt stays recorded.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
@@ -97,9 +99,8 @@ impl Reporter {
         }
     }
 
-    /// Counts a relist. `error` is the error with which the previous list or watch ended. Keeps
-    /// `cause` and `error` for [`listed`](Self::listed). If the relist retries a failed list, the
-    /// values of the first attempt stay.
+    /// Counts a relist. Also stores `cause` and `error` for the [`ListRecord`], unless an earlier
+    /// attempt of this relist has stored them. `error` is the error of the previous list or watch.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));
@@ -134,9 +135,8 @@ impl Reporter {
     /// Records a failed request. Logs a warning, or only a line at debug level in three cases:
     /// - `is_outage` is `true`: [`Outage`](super::outage::Outage) logs that the server is
     ///   unavailable.
-    /// - A response was interrupted for the first time. Interruptions before the last outage or the
-    ///   last call of [`recovered`](Self::recovered) do not count. An interruption can be the start
-    ///   of an outage.
+    /// - This is the first interrupted response since the last outage, or since the last call of
+    ///   [`recovered`](Self::recovered). An interruption can be the beginning of an outage.
     /// - The last warning had the same cause, and `recovered` was not called since.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, is_outage: bool) {
         self.list_began = None;
@@ -190,7 +190,8 @@ impl Reporter {
         change(&mut self.status.notes.lock().counts);
     }
 
-    /// Returns the number of objects in complete lists, and the number of events of watches.
+    /// Returns two totals since the reflector's creation: the number of objects in complete lists,
+    /// and the number of watch events.
     pub(super) fn totals(&self) -> (u64, u64) {
         let counts = &self.status.notes.lock().counts;
         (counts.listed_objects, counts.events.total())
@@ -242,8 +243,8 @@ impl Reporter {
         }
     }
 
-    /// Removes objects from the quarantined objects in the status after a complete list. `rejected`
-    /// has the listed objects that could not be decoded or transformed; only these objects stay.
+    /// After a complete list, removes all objects from the quarantined objects in the status,
+    /// except those in `rejected`. These could not be decoded or transformed in the list.
     pub(super) fn only_quarantined(&mut self, rejected: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
@@ -296,18 +297,19 @@ impl Cause {
     }
 }
 
-/// Maximum number of log lines at level info about expired versions in a minute.
+/// The maximum number of lines in one minute that report expired resource versions at level info.
+/// Further lines have the level debug.
 const MAX_EXPIRED_LINES: u32 = 3;
 
-/// Maximum number of log lines in a minute about objects that become quarantined, or that are no
-/// longer quarantined.
+/// The maximum number of log lines in one minute about objects that become quarantined, or that are
+/// no longer quarantined.
 const MAX_OBJECT_LINES: u32 = 10;
 
 /// Limits the log lines about quarantined objects.
 #[derive(Debug, Default)]
 struct Throttle {
-    /// The start of the current minute; `None` before the first call of [`allows`](Self::allows).
-    /// The first call starts a minute, and so does the first call after each minute.
+    /// The time of the first call of [`allows`](Self::allows) in the current minute; `None` before
+    /// the first call. A call after the end of this minute starts the next minute.
     began: Option<Instant>,
     logged: u32,
     suppressed: u64,
@@ -354,8 +356,8 @@ fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     earlier.resource_version == later.resource_version
 }
 
-/// Returns an error without a position such as ` at line 1, column 7`, which differs between lists
-/// and watches.
+/// Removes the position, such as ` at line 1, column 7`, from an error text. Lists and watches
+/// report different positions for the same error.
 fn cause(error: &str) -> &str {
     error.split(" at line ").next().unwrap_or(error)
 }

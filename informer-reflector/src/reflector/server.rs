@@ -33,12 +33,11 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// - After its backoff, a reflector waits for its turn. The reflectors send their requests one
 ///   after another, with pauses of 0.3 to 5 seconds. The longer a reflector has been failing, the
 ///   later is its turn, so that resources with a permanent failure delay no others.
-/// - When a reflector gets a response again, two waiting reflectors can send their requests without
-///   waiting for the end of their backoffs or for their turns. Only a `Retry-After` that the server
-///   requested, and a random pause of up to 0.1 seconds, still delay these two. In addition, the
-///   next turn is granted at once. All other reflectors still wait for their turns. When one of the
-///   two gets a response, the same rule applies again: two more reflectors need not wait. So
-///   recovery is as quick as the server allows.
+/// - When a reflector gets a response again, two waiting reflectors can send their requests at
+///   once, even if their backoffs are not over. Only a `Retry-After`, and a random pause of up to
+///   0.1 seconds, still delay these requests. A third reflector gets its turn at once, if its
+///   backoff is over. All others still wait for their turns. The next response to one of the three
+///   has the same effect, so recovery is as quick as the server allows.
 ///
 /// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
 /// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
@@ -79,16 +78,20 @@ impl SharedServer {
         self.inner.unsupported.lock().insert(resource.to_owned(), until);
     }
 
-    /// Waits for a reflector's turn to send its next request to an unavailable server.
+    /// Waits until a reflector can send its next request to an unavailable server. Calls `queued`
+    /// with the expected time of this request, as soon as the backoff is over, and whenever the
+    /// time changes.
     ///
     /// # Cancel safety
-    /// If the future is dropped, an unused turn passes to the next waiting reflector.
+    /// If the future is dropped before it completes, the reflector's permission to send a request,
+    /// if any, passes to the next waiting reflector.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, queued: impl FnMut(Instant)) {
         self.inner.outage.wait_for_turn(failures, queued).await;
     }
 
-    /// Records that a reflector got its first response after an outage. The caller keeps the
-    /// returned value until the reflector succeeds or fails again.
+    /// Starts the recovery of a reflector that got its first response after an outage. The caller
+    /// drops the returned value when a list is complete, when a watch has lasted a second, or when
+    /// the reflector must wait after another error.
     pub(super) fn begin_recovery(&self) -> Recovery {
         Outage::begin_recovery(&self.inner.outage)
     }

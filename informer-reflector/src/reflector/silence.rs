@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The reflector replaces at most this many consecutive connections after the configured time
-/// without data. It does not replace the next connections before [`FIRST_BOOKMARK`]. Otherwise, the
-/// reflector would replace each connection of a resource without changes before the first bookmark.
+/// The number of silent connections in a row that are replaced after the configured time. Then the
+/// reflector waits at least [`FIRST_BOOKMARK`]: a live connection of a resource that does not
+/// change is silent for this long, too.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
-/// The time within which the first bookmark of a watch must arrive. A server sends it after two
-/// minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
+/// The longest time from the start of a watch until its first bookmark. A server sends this
+/// bookmark after two minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
 const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl SilenceDetector {
         self.quiet_since = Instant::now();
     }
 
-    /// Returns the maximum time without data: the configured time, or [`FIRST_BOOKMARK`] if that is
-    /// longer and at least [`MAX_QUICK_REPLACEMENTS`] consecutive connections were silent.
+    /// Returns the time without data after which the reflector replaces the connection. This is the
+    /// time `configured`. After two silent connections in a row, it is at least [`FIRST_BOOKMARK`].
     pub(super) fn limit(&self, configured: Duration) -> Duration {
         let is_quick = self.silent_connections < MAX_QUICK_REPLACEMENTS;
         if is_quick { configured } else { configured.max(FIRST_BOOKMARK) }

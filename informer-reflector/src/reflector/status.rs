@@ -102,7 +102,8 @@ impl Health {
         }
     }
 
-    /// Returns whether a watch is open or being resumed without a wait.
+    /// Returns whether the health is [`Live`](Self::Live): a watch is open, or it has ended and the
+    /// reflector resumes it immediately.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Live { .. })

@@ -55,9 +55,9 @@ impl Step {
         }
     }
 
-    /// Returns why this step is a relist, for
-    /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists); `None` if the step is a
-    /// watch.
+    /// Returns the cause of the relist that this step requests, as a key of
+    /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists). Returns `None` if the next
+    /// request is a watch. `ended_request` is the request that ended with this step.
     pub(super) fn relist_cause(&self, ended_request: Form) -> Option<&'static str> {
         let next = match self {
             Self::Requested => return Some("requested"),
@@ -74,7 +74,8 @@ impl Step {
         }
     }
 
-    /// Returns how the list or watch `ended_request` ended, for its tracing span.
+    /// Returns the field `outcome` of a tracing span, such as `complete` or `closed`: how the
+    /// request that led to this step has ended.
     fn outcome(&self, ended_request: Form) -> &'static str {
         match self {
             Self::Requested => "relist requested",

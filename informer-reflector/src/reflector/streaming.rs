@@ -22,18 +22,15 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// Each object of a streaming list lengthens the remaining wait for the end of the list by this
-/// time, up to a maximum.
+/// Each received object adds this time to the [`Allowance`] of a streaming list.
 ///
-/// A stream with fewer than 200 objects a second can be an ordinary watch: no cluster changes
-/// objects of one type 200 times a second for long. A streaming list over a slow link can also have
-/// fewer. Paged lists are better for a slow link, because servers before 1.37 compress lists but
-/// not watches.
+/// So a stream with fewer than 200 objects a second uses up its allowance. It can be an ordinary
+/// watch: no cluster changes objects of one type 200 times a second for long. It can also be a
+/// streaming list over a slow link. For a slow link, paged lists are better, because servers before
+/// 1.37 compress lists but not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The maximum of the remaining wait for the end of a streaming list, as a multiple of the initial
-/// wait. An arriving object can lengthen the remaining wait, but never above this maximum. The
-/// total wait can be longer.
+/// The maximum of an [`Allowance`], as a multiple of its initial value.
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// If this many streaming lists have failed since the last complete list, the next list is paged.
@@ -55,8 +52,9 @@ enum Progress<K> {
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// The time for which the reflector still waits for the end of a streaming list. Waiting for events
-/// and decoding them uses this time; waiting for the store does not.
+/// The time that is left for receiving the rest of a streaming list. When no time is left, the
+/// reflector lists in pages instead. Waiting for events and decoding them uses up this time;
+/// waiting for the store does not.
 struct Allowance {
     pause: Duration,
     left: Duration,
@@ -84,7 +82,7 @@ impl Allowance {
     }
 
     /// Records that the stream has sent a change of an object before the end of the list. From now
-    /// on, received objects no longer lengthen the wait for the end.
+    /// on, received objects add nothing to the allowance.
     fn changes_have_begun(&mut self) {
         // All existing objects have arrived, so the end of the list must follow.
         self.earns = false;
@@ -201,8 +199,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives a streaming list until the bookmark that ends the list. Returns the list's resource
-    /// version, and the events that follow this bookmark in the last received batch.
+    /// Receives the objects of a streaming list, until the bookmark that ends the list. Returns the
+    /// bookmark's resource version, and the events that arrived together with the bookmark, after
+    /// it. Fails if no data arrives for the time `pause`.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,
@@ -298,9 +297,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes objects of an arriving list to the store, and adds the returned objects to `listing`.
-    /// For an unchanged object, the store can return the existing copy instead of the new copy. The
-    /// new copy is then freed.
+    /// Passes listed objects to the store, and adds the objects that the store returns to
+    /// `listing`. For an unchanged object, the store can return its existing copy. The new copy is
+    /// then freed.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;

@@ -184,9 +184,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Passes changes to the store until the watch ends, and returns how the watch ended.
     ///
-    /// If the reflector ended earlier watches because they were silent, returns `None` after the
-    /// first data of this watch. The watch is still open. The maximum time without data can now be
-    /// shorter. So the caller must call
+    /// Exception: after silent connections, returns `None` at the first data, while the watch is
+    /// still open. The data can shorten the maximum time without data. So the caller calls
     /// [`SilenceDetector::limit`](super::silence::SilenceDetector::limit), and then this method
     /// again.
     ///
@@ -324,9 +323,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta(object)))
     }
 
-    /// Handles an event whose object can't be decoded or transformed. The store keeps the earlier
-    /// version, unless the object was deleted. Returns `Err`, which ends the watch, if the event
-    /// can't be attributed to an object.
+    /// Handles an event whose object can't be decoded or transformed. Returns:
+    /// - `Ok(Some(_))` if the object was deleted: a deletion for the store.
+    /// - `Ok(None)` if the object exists: the store keeps the earlier version.
+    /// - `Err(_)` if the event does not show which object it is about. The watch then ends.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,
@@ -358,7 +358,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether a relist can help if resuming does not.
+/// Returns whether a relist could succeed after a watch failed with `error`. It could not if the
+/// server is unavailable, or refuses the client (401, 403 or 429).
 fn can_relist_help(error: &ListWatchError) -> bool {
     let is_about_client = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
     !is_about_client && !error.is_unavailable()

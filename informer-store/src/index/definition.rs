@@ -1,8 +1,8 @@
 //! [`Definition`]: the name and function of an index.
 //!
-//! A change of the index has two steps, because the function is user code: `compute` calls the
-//! function without a lock, and `apply` adds the returned values to the index. An object is
-//! identified by its slot, the number of the object in the store's
+//! A change of the index has two steps. First, `compute` calls the function while no lock is held,
+//! because the function is user code. Then `apply` adds the returned values to the index. An object
+//! is identified by its slot, the number of the object in the store's
 //! [`SlotMap`](crate::slot_map::SlotMap).
 
 use std::any::Any;
@@ -27,7 +27,8 @@ type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, Str
 pub(crate) enum Function<V> {
     /// A user's function of the whole object.
     OfObject(ObjectFunction<V>),
-    /// A function of the object's key. Its values never change while the object exists.
+    /// This crate's own function of the object's key. Its values never change while the object
+    /// exists.
     OfKey(fn(&ObjectKey) -> Values<V>),
 }
 
@@ -52,19 +53,20 @@ pub(crate) struct Applied<'a> {
 /// ([`AnyIndex::compute`]).
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The values that a user's index function returned for several changes.
+/// The values that a user's index function returned for several changes, and the values to drop.
 struct ComputedValues<V> {
     /// The values for each change; none for a removal, or if the function failed.
     rows: Vec<Values<V>>,
-    /// Values that [`AnyIndex::apply`] removed. They are kept here, so that they are dropped while
-    /// no lock is held.
+    /// Values that no object has any more after [`AnyIndex::apply`]. They are kept here, so that
+    /// they are dropped while no lock is held.
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
 /// Failures of index functions, each with the position of the failed change in the transaction.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
-/// Returns the failures, except those of objects that a later change replaces or removes.
+/// Returns the failures of the last change of each object. A failure of an earlier change does not
+/// matter, because the last change replaces or removes the object.
 pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
@@ -75,9 +77,9 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
     failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
 }
 
-/// The number of changes in a chunk. All index functions run for one chunk before they run for the
-/// next. A [`Codec`](informer_core::Codec) keeps this number of decoded objects, so all index
-/// functions together decode an encoded object only once.
+/// The number of changes for which one index function runs before the next function runs for the
+/// same changes. A [`Codec`](informer_core::Codec) keeps as many decoded objects, so an encoded
+/// object is decoded only once for all index functions.
 const COMPUTED_TOGETHER: usize = 32;
 
 /// Computes the values of all indexes for the changes ([`AnyIndex::compute`]). Must be called
@@ -103,18 +105,19 @@ pub(crate) trait AnyIndex: Send + Sync {
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
-    /// Returns the [`Values`] of one object. Must be called without a lock.
+    /// Calls the index function for one object, and returns the object's [`Values`]. Must be called
+    /// while no lock is held.
     fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
     /// Returns an empty container for [`compute`](Self::compute).
     fn new_computed(&self, changes: usize) -> Computed;
 
-    /// Calls the index function for each added or updated object, and appends the values to
-    /// `computed`. Exception: if the function needs only the key ([`Function::OfKey`]), does
-    /// nothing, because [`apply`](Self::apply) calls the function. Must be called while no lock is
-    /// held.
+    /// Calls a user's index function for each added or updated object, and appends the values to
+    /// `computed`. Must be called while no lock is held. Does nothing for a [`Function::OfKey`],
+    /// which is not user code: [`apply`](Self::apply) calls it.
     ///
-    /// `first` is the position of `changes` among all changes of the transaction.
+    /// `changes` can be a part of a transaction. `first` is the position of its first change in the
+    /// transaction.
     fn compute(
         &self,
         changes: &[Change<AnyObject>],
@@ -123,12 +126,14 @@ pub(crate) trait AnyIndex: Send + Sync {
         failures: &mut Failures,
     );
 
-    /// Applies changes to the index. `computed` has the values of [`compute`](Self::compute) for
-    /// the same changes. Drop `computed` while no lock is held.
+    /// Applies changes to the index. Returns the positions in `applied` of the changes for which
+    /// the `Hash` or `Eq` of an index value panicked. The index then lacks the object. If `applied`
+    /// has several changes of one object, only the last one can be in the result.
     ///
-    /// Returns the positions of the changes whose values could not be added to the index, because
-    /// the `Hash` or `Eq` of a value panicked. If an object has several changes, only a failure of
-    /// the last change is returned.
+    /// - `by_slot` has the index values of each object, and is updated.
+    /// - `computed` has the values that [`compute`](Self::compute) returned for the same changes.
+    ///   Drop it while no lock is held.
+    /// - `applied` has one element for each change; `None` if there was no object to remove.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
@@ -248,7 +253,7 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
 /// The error if the `Hash` or `Eq` of an index value panicked.
 struct ValuePanicked;
 
-/// Returns the failure for an object whose values [`AnyIndex::apply`] could not add to the index.
+/// Returns the failure that reports a panic of the `Hash` or `Eq` of an index value.
 pub(crate) fn value_panicked(
     index: &str,
     key: &ObjectKey,

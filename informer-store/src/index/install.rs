@@ -67,14 +67,14 @@ pub(crate) struct Logged {
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// A change that added, replaced or removed one object. [`Logged`] contains the results of the
-/// index function separately. Unlike [`Applied`], this struct owns the key of the object.
+/// A change that added, replaced or removed one object. Like [`Applied`], but with its own copy of
+/// the key, because the log outlives the transaction.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// The slot of the object, and whether the change added an object that the store lacked. `None`
-    /// if there was no object to remove.
+    /// The slot of the object, and `true` if the object is new in the store. `None` if there was no
+    /// object to remove.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -85,7 +85,8 @@ impl LoggedChange {
     }
 }
 
-/// A guard that keeps an index in `WriterNotes::joining` while it is being built.
+/// A guard for an index under construction: while the guard exists, the index is in
+/// `WriterNotes::joining`, and the writer appends its changes to [`Joining::log`].
 struct Join<'a> {
     shared: &'a Shared,
     id: IndexId,
@@ -173,7 +174,8 @@ impl Build {
         }
     }
 
-    /// Updates the index to the objects in `entries`. Returns the number of changed slots.
+    /// Indexes the objects that are new or changed since the last call, and removes the objects
+    /// that `entries` lacks. Returns the number of these objects.
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;

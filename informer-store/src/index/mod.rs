@@ -42,8 +42,8 @@ pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
 
-/// The content of an index: each value, with the objects that have it. The ID of a value is its
-/// number in `values`.
+/// The content of an index: each value, with the objects that have it. The ID of a value is the
+/// number that the map `values` assigns to it.
 #[derive(Debug)]
 pub(crate) struct IndexState<V> {
     values: SlotMap<Arc<ValueEntry<V>>>,
@@ -88,9 +88,8 @@ impl<V: IndexValue> IndexState<V> {
         self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// Adds the ID of each of `values` to `ids`. Moves new values to the index; other values stay
-    /// in `values`. If the `Hash` or `Eq` of a value panics, `ids` has the IDs of the earlier
-    /// values.
+    /// Adds the ID of each of `values` to `ids`. A value that the index does not have yet is moved
+    /// from `values` to the index. If the `Hash` or `Eq` of a value panics, `ids` is incomplete.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
         while let Some(value) = values.get(position) {

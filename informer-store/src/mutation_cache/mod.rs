@@ -40,10 +40,12 @@ pub struct MutationCacheOptions {
     pub ttl: Duration,
     /// Whether reads return written objects that the store does not contain. Default: `false`.
     ///
-    /// Such an object can have been deleted meanwhile. The cache detects this when the store has
-    /// reached the resource version of the write ([`Indexer::watermark`]) and still lacks the
-    /// object. A cache that is an event handler of the informer also detects it when it receives
-    /// the deletion. Before that, the object is returned, at most until [`ttl`](Self::ttl) is over.
+    /// Such an object may have been deleted since the write. Reads return the object until the
+    /// cache detects the deletion, or until [`ttl`](Self::ttl) is over. The cache detects the
+    /// deletion in two cases:
+    /// - The store has reached the resource version of the write ([`Indexer::watermark`]), and
+    ///   lacks the object.
+    /// - The cache is an event handler of the informer, and receives the deletion.
     pub include_adds: bool,
 }
 
@@ -114,11 +116,10 @@ impl MutationCacheOptions {
 ///
 /// # When to use it
 /// An informer's `wait_until` is simpler: it waits, usually for milliseconds, until the store
-/// reaches the version of the write. The store then also has all earlier changes of other objects,
-/// which a mutation cache does not add. A mutation cache is for code that can't wait, such as a
-/// function that is not async, or a loop that writes many objects. It contains only writes of this
-/// process, and drops old writes. The informer's transform and pruning are not applied to written
-/// objects.
+/// reaches the version of the write. The store then also has the earlier changes of all other
+/// objects. Use a mutation cache in code that can't wait, such as a function that is not async, or
+/// a loop that writes many objects. The cache adds only writes of this process, and drops old
+/// writes. The informer's transform and pruning are not applied to written objects.
 #[doc(alias = "OnAddOrUpdate")]
 pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
@@ -157,11 +158,15 @@ impl<K: 'static> MutationCache<K> {
         Self { shared: Arc::new(Shared { indexer, options, clock: Clock::new(clock), log }) }
     }
 
-    /// Records the object that the server returned for a write, and returns `true`.
-    ///
-    /// Returns `false` and records nothing if the store has the same, a later or an incomparable
-    /// version, if the deletion of the object is known, if an earlier call has recorded a later
-    /// version, or if the [`capacity`](MutationCacheOptions::capacity) is 0.
+    /// Records the object that the server returned for a write. Returns whether the object was
+    /// recorded. It is not recorded in these cases:
+    /// - The store has the same or a later version of the object, or the versions can't be
+    ///   compared.
+    /// - The store has reached the version of the write ([`Indexer::watermark`]), and lacks the
+    ///   object: the object has been deleted.
+    /// - The cache is an event handler, and has received the deletion of the object.
+    /// - An earlier call has recorded a later version.
+    /// - The [`capacity`](MutationCacheOptions::capacity) is 0.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
@@ -274,9 +279,10 @@ impl<K: 'static> MutationCache<K> {
     }
 }
 
-/// Returns whether `state` lacks the write `written`. Compares the version of the write with the
-/// version of the object in `state`, or with [`Snapshot::watermark_for`] if `state` lacks the
-/// object.
+/// Returns whether a write is later than the state of the store:
+/// - If the store has the object, the write must have a later version than the stored object.
+/// - Otherwise, the store must not have reached the version of the write
+///   ([`Snapshot::watermark_for`]).
 fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     let version = written.resource_version();
     match state.get(written.key()) {

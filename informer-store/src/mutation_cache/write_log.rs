@@ -89,8 +89,9 @@ impl<K> WriteLog<K> {
         (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Adds a tombstone. Also removes and returns the recorded write with the object's key, unless
-    /// that write is of an object that was created later.
+    /// Adds a tombstone for a deleted object, and removes and returns the recorded write of this
+    /// object. Keeps a recorded write of a newer object with the same key. Does nothing if the last
+    /// state of the deleted object is unknown.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
         // Without a last known state, the UID and the version of the object are unknown, so there
         // is nothing to record.

@@ -63,7 +63,8 @@ struct Reader {
     cursor: u64,
     /// The number of the first entry that was added after the watch was opened.
     opened: u64,
-    /// The watch skips changes up to this version, which can be later than the source's version.
+    /// The version from which the client watches. The watch sends only later changes and bookmarks.
+    /// The client can request a version that the source has not reached yet.
     after: u64,
     bookmarks: bool,
 }

@@ -155,13 +155,13 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         self.put(object, Before::Present, false)
     }
 
-    /// Changes a copy of an object with `change`, and stores the copy. Overwrites concurrent
-    /// changes. If `change` sets the name and namespace of another object, the copy replaces that
-    /// object.
+    /// Changes a copy of an object with `change`, and stores the copy. The copy replaces the object
+    /// that has the copy's name and namespace. Changes that other threads make to that object
+    /// meanwhile are lost.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the object does not exist, if `change` removes the name, or if the
-    /// source has no object with the name and namespace that `change` sets.
+    /// [`Error::Refused`] if the object does not exist, if the copy has no name, or if no object
+    /// has the copy's name and namespace.
     pub fn modify(&self, key: &ObjectKey, change: impl FnOnce(&mut K)) -> Result<Cached<K>, Error> {
         let stored = self.get(key).ok_or_else(|| self.not_found(key))?;
         let mut object = K::clone(&stored);
@@ -313,9 +313,8 @@ impl<K> MemorySource<K> {
         self.send_to_open_watches(Content::Failed(Arc::new(error)));
     }
 
-    /// Sends a bookmark to the open watches that allow bookmarks. The bookmark has a new version,
-    /// as after a change of another resource; [`resource_version`](Self::resource_version) returns
-    /// this version.
+    /// Sends a bookmark with a new version to the open watches that allow bookmarks. So the call
+    /// increases [`resource_version`](Self::resource_version), although no object changes.
     pub fn bookmark(&self) {
         {
             let mut state = self.shared.state.lock();

@@ -60,8 +60,8 @@ impl<K> State<K> {
         self.version
     }
 
-    /// Removes the history, so that new watches can start only from the current version. The
-    /// returned entries must be dropped while the lock on this state is not held.
+    /// Makes the current version the oldest one from which a new watch can start. Removes and
+    /// returns the history that no open watch needs. It must be dropped while no lock is held.
     pub(super) fn expire(&mut self) -> Vec<Entry<K>> {
         self.floor = self.version;
         self.log.trim()

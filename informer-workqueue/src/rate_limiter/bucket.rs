@@ -10,15 +10,16 @@ use super::RateLimiter;
 /// Limits the rate of retries of all keys together: a burst of failures is retried without a wait.
 /// After the burst, one failure is retried per interval.
 ///
-/// Each failure reserves a token, like `Reserve` of `golang.org/x/time/rate`, which client-go uses:
-/// the first failure after the burst waits for one interval, the next failure for two intervals.
-/// The limiter stores a single time, regardless of the number of keys.
+/// The limiter is a token bucket, like that of `golang.org/x/time/rate`, which client-go uses. Each
+/// failure uses one token. When all tokens are used, the next failure waits for one interval, and
+/// the failure after that for two intervals. The limiter stores a single time, regardless of the
+/// number of keys.
 #[derive(Debug)]
 #[doc(alias = "TypedBucketRateLimiter")]
 pub struct Bucket {
     every: Duration,
     burst: Duration,
-    /// The time at which a whole burst is available again; `None` before the first failure.
+    /// The time at which all used tokens are restored; `None` before the first failure.
     full_at: Mutex<Option<Instant>>,
 }
 
@@ -44,10 +45,10 @@ impl<T> RateLimiter<T> for Bucket {
         emptied.saturating_sub(self.burst)
     }
 
-    /// Does nothing, because a reserved token is not returned.
+    /// Does nothing, because the limiter stores nothing about single keys.
     fn forget(&self, _: &T) {}
 
-    /// Returns 0, because keys are not distinguished.
+    /// Returns 0, because the limiter does not count failures per key.
     fn num_requeues(&self, _: &T) -> u32 {
         0
     }

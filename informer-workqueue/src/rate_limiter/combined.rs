@@ -35,7 +35,8 @@ impl<T> RateLimiter<T> for MaxOf<T> {
         self.limiters.iter().for_each(|limiter| limiter.forget(key));
     }
 
-    /// Returns the largest of the numbers of failures that the limiters return.
+    /// Returns the number of failures of the key since the last reset. If the limiters return
+    /// different numbers, returns the largest.
     fn num_requeues(&self, key: &T) -> u32 {
         self.limiters.iter().map(|limiter| limiter.num_requeues(key)).max().unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A cleanup drops all keys without recent failures each time the number of keys has doubled since
-//! the last cleanup, but only from 1,024 keys on.
+//! A cleanup drops the keys whose last failure is old. It runs when the number of keys has doubled
+//! since the last cleanup, but only from 1,024 keys on.
 
 use std::fmt;
 use std::hash::Hash;
@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use crate::slots::Hashing;
 
 /// The minimum number of keys at which a cleanup runs.
-const MIN_SEARCHED: usize = 1_024;
+const MIN_CLEANUP: usize = 1_024;
 
-/// No cleanup drops the failures of a key within this time after the key's last failure.
+/// The minimum time for which cleanups keep the failures of a key after its last failure.
 const MIN_RETENTION: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
@@ -34,7 +34,7 @@ pub(super) struct Failures<T> {
 struct Table<T> {
     failures: HashMap<T, Failed, Hashing>,
     /// The number of keys at which the next cleanup runs.
-    search_at: usize,
+    cleanup_at: usize,
 }
 
 struct Failed {
@@ -47,7 +47,7 @@ impl<T> Failures<T> {
     /// table keeps failures for at least twice this time. So a failure after the longest wait is
     /// added to the earlier failures of the key.
     pub(super) fn new(longest_delay: Duration) -> Self {
-        let table = Table { failures: HashMap::default(), search_at: MIN_SEARCHED };
+        let table = Table { failures: HashMap::default(), cleanup_at: MIN_CLEANUP };
         Self {
             table: Mutex::new(table),
             is_empty: AtomicBool::new(true),
@@ -62,7 +62,7 @@ impl<T: Hash + Eq + Clone> Failures<T> {
         let now = Instant::now();
         let (before, _garbage) = {
             let mut table = self.table.lock();
-            let garbage = table.search(now, self.keep);
+            let garbage = table.clean_up(now, self.keep);
             let failed = table.failures.entry_ref(key).or_insert(Failed { times: 0, last: now });
             let before = failed.times;
             *failed = Failed { times: before.saturating_add(1), last: now };
@@ -89,16 +89,16 @@ impl<T: Hash + Eq + Clone> Failures<T> {
 }
 
 impl<T: Hash + Eq> Table<T> {
-    /// Removes and returns the keys without recent failures, if the table has at least `search_at`
-    /// keys.
-    fn search(&mut self, now: Instant, keep: Duration) -> Vec<(T, Failed)> {
-        if self.failures.len() < self.search_at {
+    /// If the table has at least `cleanup_at` keys, removes and returns the keys whose last failure
+    /// is older than `keep`.
+    fn clean_up(&mut self, now: Instant, keep: Duration) -> Vec<(T, Failed)> {
+        if self.failures.len() < self.cleanup_at {
             return Vec::new();
         }
         let is_old = |failed: &Failed| now.saturating_duration_since(failed.last) > keep;
         let old = self.failures.extract_if(|_, failed| is_old(failed)).collect();
         self.failures.shrink_to(self.failures.len() * 2);
-        self.search_at = MIN_SEARCHED.max(self.failures.len() * 2);
+        self.cleanup_at = MIN_CLEANUP.max(self.failures.len() * 2);
         old
     }
 }

@@ -31,9 +31,9 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether objects are also available as tables and as metadata only.
     pub(super) forms: bool,
-    /// Whether `application/*` alone is not sufficient in the `Accept` header: the header must also
-    /// contain `*/*` or a supported media type. `true` for kinds for which the real server has Go
-    /// types.
+    /// Whether the server refuses an `Accept` header that offers only `application/*`. `true` for
+    /// kinds for which the real server has Go types. The header must then contain `*/*` or a
+    /// supported media type.
     pub(super) exact: bool,
 }
 

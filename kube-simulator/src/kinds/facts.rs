@@ -4,7 +4,8 @@
 use super::column::Column;
 use super::table::TABLE;
 
-/// The verbs that most kinds support, in the order in which discovery lists them.
+/// All verbs that a kind can support, in the order in which discovery lists them. Most kinds
+/// support all of these verbs.
 pub(crate) const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 

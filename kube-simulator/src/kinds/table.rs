@@ -3,7 +3,7 @@
 
 use super::facts::{ALL_VERBS, Facts};
 
-/// Sorted by group, version and kind.
+/// One row for each kind, sorted by group, version and kind.
 pub(super) static TABLE: &[Facts] = &[
     Facts {
         group: "",

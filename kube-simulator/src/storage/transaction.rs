@@ -10,7 +10,8 @@ use super::revision::Revision;
 use super::table::State;
 use crate::kinds::ResourceKind;
 
-/// A table locked for writing.
+/// Write access to the objects and the history of a table, which is locked meanwhile. Each method
+/// changes the table immediately. There is no rollback.
 pub(crate) struct Transaction<'a> {
     pub(crate) kind: &'a ResourceKind,
     revision: &'a Revision,
@@ -41,8 +42,11 @@ impl<'a> Transaction<'a> {
         self.take_out(key, value, Event::deleted)
     }
 
-    /// Removes an object as if its stored bytes were unreadable. If the kind has a watch cache,
-    /// also clears the history, because the real watch cache lists all objects again.
+    /// Removes an object as if its stored bytes were unreadable. Arguments and result are those of
+    /// [`remove`](Self::remove).
+    ///
+    /// If the kind has a watch cache, also clears the history. A real watch cache then lists all
+    /// objects again, and loses its earlier events.
     pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = self.take_out(key, value, Event::corrupt);
         if self.kind.is_cached() {

@@ -21,7 +21,8 @@ const GROWTH: f64 = 0.06;
 pub(crate) struct WatchCache(Arc<Mutex<Option<Instant>>>);
 
 impl WatchCache {
-    /// If the cache stays unready, the time when it became unready does not change.
+    /// Makes the cache ready, or unready from now on. If the cache already is unready, its original
+    /// time stays.
     pub(crate) fn set_ready(&self, ready: bool) {
         let mut unready_since = self.0.lock();
         let begin = unready_since.unwrap_or_else(Instant::now);

@@ -40,8 +40,9 @@ pub(crate) enum Retention {
 #[derive(Debug)]
 pub(super) struct Window {
     retention: Retention,
-    /// The current maximum of `len`.
+    /// The number of events that fit into the ring buffer of the watch cache.
     capacity: usize,
+    /// The number of events that the watch cache holds, at most `capacity`.
     len: usize,
     /// The window contains all events after this resource version.
     floor: u64,
@@ -60,8 +61,8 @@ impl Window {
         self.len
     }
 
-    /// Returns the highest possible `capacity`, in events. The resource's history, which can also
-    /// hold events older than the window, has the same maximum length.
+    /// Returns the highest possible `capacity`, in events. The resource's `History` holds at most
+    /// this number of events, too.
     pub(super) fn max_capacity(&self) -> usize {
         match self.retention {
             Retention::Fresh => MAX_CAPACITY,

@@ -10,7 +10,8 @@ pub(crate) struct Case {
     pub(crate) client_go: Option<&'static str>,
     /// The name of the case in our program's output, or the name of its criterion benchmark.
     pub(crate) ours: &'static str,
-    /// The value that our measurement should reach, in `unit`.
+    /// The goal for our measurement, in `unit`. A maximum, or a minimum if
+    /// [`Unit::more_is_better`].
     pub(crate) goal: Option<f64>,
 }
 

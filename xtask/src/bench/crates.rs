@@ -11,16 +11,16 @@ use crate::release::Packages;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The crates that do not need k8s-openapi and kube-core without their default features. Each is
-/// measured twice: with and without these features.
-const PLAIN: [&str; 2] = ["informer-core", "informer-store"];
+/// The crates that are measured twice: with and without their default features. Only with these
+/// features do the crates depend on k8s-openapi and kube-core.
+const WITHOUT_KUBERNETES: [&str; 2] = ["informer-core", "informer-store"];
 
 /// Compiles each published crate with an empty target folder, and prints a table.
 pub(super) fn run(signals: &Signals) -> anyhow::Result<()> {
     println!("| crate | dependencies | CPU time | time |\n|---|---|---|---|");
     for package in &Packages::load()?.in_order {
         let name = package.name.as_str();
-        if PLAIN.contains(&name) {
+        if WITHOUT_KUBERNETES.contains(&name) {
             print(name, ", without default features", &["--no-default-features"], signals)?;
         }
         print(name, "", &[], signals)?;

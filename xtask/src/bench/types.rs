@@ -36,7 +36,8 @@ struct Cost {
     bytes: f64,
 }
 
-/// Builds each program `rounds` times, and prints medians.
+/// Builds a program for each number in [`TYPES`], and prints the CPU time and the size of each. The
+/// printed values are medians of `rounds` builds.
 pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     let package = workspace::root().join("target/types");
     fs::create_dir_all(package.join("src"))
@@ -90,7 +91,7 @@ fn types() -> anyhow::Result<Vec<String>> {
     Ok(types)
 }
 
-/// Builds a program with an informer for each type.
+/// Builds a program with an informer for each type, and returns the cost of this build.
 fn build(package: &Path, types: &[String], signals: &Signals) -> anyhow::Result<Cost> {
     write(&package.join("src/main.rs"), &source(types))?;
     let mut command = workspace::cargo();

@@ -25,8 +25,7 @@ const DERIVE_FILE: &str = "built_in.rs";
 
 const CODEGEN_FOLDER: &str = "informer-codegen/src";
 
-/// The generated file that lists method names. informer-codegen cannot use these names for groups
-/// of custom resources.
+/// The generated file with the names that accessors for groups of custom resources must not have.
 const CODEGEN_FILE: &str = "taken.rs";
 
 const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
@@ -177,12 +176,12 @@ fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
         let text = source(root, &origin, &expand::built_in(group))?;
         files.insert(format!("{}.rs", group.accessor), text);
     }
-    let taken = expand::ReservedNames {
+    let reserved = expand::ReservedNames {
         factory: methods::of(root, "SharedInformerFactory")?,
         informer: methods::of(root, "SharedIndexInformer")?,
     };
-    let list = source(root, &origin, &expand::list(&groups, &taken))?;
-    let names = source(root, &origin, &expand::taken(&groups, &taken))?;
+    let list = source(root, &origin, &expand::list(&groups, &reserved))?;
+    let names = source(root, &origin, &expand::taken(&groups, &reserved))?;
     let table = source(root, &origin, &facts::table(&data))?;
     let origin = format!("{MARK} `{MESSAGES}` and the types of k8s-openapi");
     let messages = source(root, &origin, &direct::module()?)?;

@@ -72,7 +72,7 @@ pub(crate) struct Kind {
     pub(crate) features: Vec<String>,
     #[serde(default)]
     pub(crate) categories: Vec<String>,
-    /// The verbs of the resource; empty for the eight verbs that most resources have.
+    /// The verbs of the resource; empty if the resource supports all eight verbs.
     /// [`Facts`](super::kubernetes::Facts) describes the format of `verbs`, `subresources` and
     /// `columns`.
     #[serde(default)]

@@ -4,9 +4,9 @@
 //! The decoders support a field only if all Kubernetes versions have it with the same type, because
 //! the user's program chooses the version. An object with other fields is decoded through a tape.
 //!
-//! In Rust, the fields of an inlined message are fields of the message that contains it. `outer` is
-//! the message whose Rust type has the fields of `message`. `outer` and `message` differ only if
-//! `message` is inlined.
+//! A message can be inlined in another message. For example, the protobuf message `Volume` contains
+//! a message `VolumeSource`, but in Rust, `Volume` itself has the fields of `VolumeSource`. The
+//! parameter `outer` of a function is the message whose Rust type has the fields, such as `Volume`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -86,19 +86,19 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     let mut found = BTreeMap::new();
     while let Some(message) = next.pop() {
         if found.insert(message.name, message).is_none() {
-            next.extend(value_messages(message, message, types));
+            next.extend(nested_messages(message, message, types));
         }
     }
     found.into_values().collect()
 }
 
-/// Returns each message that is the type of a supported field of `message`. Instead of an inlined
-/// message, returns the messages that are types of its supported fields.
-fn value_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
+/// Returns the messages in the supported fields of `message`. For a field with an inlined message,
+/// returns the messages in the supported fields of the inlined message.
+fn nested_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields
         .flat_map(|(field, inner)| match field.is_inlined {
-            true => value_messages(outer, inner, types),
+            true => nested_messages(outer, inner, types),
             false => member(outer, field, types).map(|_| inner).into_iter().collect(),
         })
         .collect()
@@ -118,7 +118,8 @@ fn message_impl(message: &Message, types: &Types) -> anyhow::Result<TokenStream>
     })
 }
 
-/// Returns the match arms of the decoder for the fields of `message`.
+/// Returns the match arms of the decoder for the fields of `message`. The `message` is `outer`, or
+/// is inlined in `outer`.
 fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
     // A field that the decoder does not support. With the arm `None`, an object with this field is
     // decoded through the tape. Without an arm, `unknown` does that only if the field has a value
@@ -162,8 +163,8 @@ fn arm(outer: &Message, field: &Field, types: &Types) -> Option<TokenStream> {
     Some(quote!(#number => #read,))
 }
 
-/// Returns the field of the Rust type of `outer` that corresponds to `field`. Returns `None` if the
-/// decoder does not support `field`.
+/// Finds the Rust field for `field`, a field of `outer` or of a message that is inlined in `outer`.
+/// Returns `None` if the decoder does not support `field`.
 fn member<'t>(outer: &Message, field: &Field, types: &'t Types) -> Option<&'t Member> {
     let is_supported = match field.value_type {
         Type::Message(_) => field

@@ -48,9 +48,9 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the content of informer-macros' file `built_in.rs`. The file lists the accessors of all
-/// Kubernetes versions, so that `#[derive(Informer)]` accepts the same names with each version.
-pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
+/// Returns the content of informer-macros' file `built_in.rs`: the accessors in all Kubernetes
+/// versions, and the method names that generated methods must not have.
+pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
     let versions = versions.iter().map(|Version { api_version, kinds, .. }| {
@@ -60,20 +60,20 @@ pub(crate) fn list(groups: &[Group], taken: &ReservedNames) -> Module {
     let doc = doc(&["Every version of every group, with the accessors of its kinds.".to_owned()]);
     let list = quote!(#doc pub(crate) const ACCESSORS: [(&str, &[&str]); #count] = [#(#versions),*];);
     let docs = "The names of informer-factory's accessors for Kubernetes' own kinds, by group and version.";
-    let factory = methods("FACTORY_METHODS", "factory", &taken.factory);
-    let informer = methods("INFORMER_METHODS", "shared informer", &taken.informer);
+    let factory = methods("FACTORY_METHODS", "factory", &reserved.factory);
+    let informer = methods("INFORMER_METHODS", "shared informer", &reserved.informer);
     let parts = vec![Part::Items(list), Part::Items(factory), Part::Items(informer)];
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the content of informer-codegen's file `taken.rs`. The file lists the names that
-/// accessors for groups of custom resources must not have.
-pub(crate) fn taken(groups: &[Group], taken: &ReservedNames) -> Module {
+/// Returns the content of informer-codegen's file `taken.rs`: the names that accessors for groups
+/// of custom resources must not have.
+pub(crate) fn taken(groups: &[Group], reserved: &ReservedNames) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());
     let doc = doc(&["The accessors of Kubernetes' own groups.".to_owned()]);
     let groups = quote!(#doc pub(crate) const GROUPS: [&str; #count] = [#(#names),*];);
-    let factory = methods("FACTORY_METHODS", "factory", &taken.factory);
+    let factory = methods("FACTORY_METHODS", "factory", &reserved.factory);
     let docs = "The names on a factory that accessors of other groups cannot have.";
     Module { docs: vec![docs.to_owned()], parts: vec![Part::Items(groups), Part::Items(factory)] }
 }

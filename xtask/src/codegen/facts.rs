@@ -10,7 +10,8 @@ use super::data::{Data, Kind};
 const DOCS: &str =
     "The published facts about all built-in kinds of Kubernetes that can be listed and watched.";
 
-/// The table contains only the kinds of the Kubernetes version `data.kubernetes`.
+/// Returns the content of the simulator's file `table.rs`: one row for each kind of the Kubernetes
+/// version `data.kubernetes`.
 pub(crate) fn table(data: &Data) -> Module {
     let versions = data.groups.iter().flat_map(|group| group.versions.iter().map(move |it| (group, it)));
     let rows = versions.flat_map(|(group, version)| {
@@ -19,7 +20,7 @@ pub(crate) fn table(data: &Data) -> Module {
     });
     let table = quote! {
         use super::facts::{ALL_VERBS, Facts};
-        /// Sorted by group, version and kind.
+        /// One row for each kind, sorted by group, version and kind.
         pub(super) static TABLE: &[Facts] = &[#(#rows),*];
     };
     Module { docs: vec![DOCS.to_owned()], parts: vec![Part::Items(table)] }

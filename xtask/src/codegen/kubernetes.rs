@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::controlplane;
 use crate::workspace;
 
-/// The verbs of most kinds.
+/// All verbs that a resource can support. Most resources support all of them.
 const ALL_VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -32,7 +32,7 @@ pub(crate) struct Kubernetes {
 pub(crate) struct Facts {
     pub(crate) short: Vec<String>,
     pub(crate) categories: Vec<String>,
-    /// The verbs of the resource; empty for the eight verbs that most resources have.
+    /// The verbs of the resource; empty if the resource supports [`ALL_VERBS`].
     pub(crate) verbs: Vec<String>,
     /// One string per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: Vec<String>,
@@ -170,7 +170,8 @@ impl Column {
     }
 }
 
-/// Returns the paths of the discovery documents, one per version of a group, such as `apis__apps__v1.json`.
+/// Returns the paths of the discovery documents in `folder`. Each version of a group has one
+/// document, such as `apis__apps__v1.json`.
 fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let context = || format!("cannot read {}", folder.display());
     let mut documents = Vec::new();

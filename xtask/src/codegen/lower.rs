@@ -84,7 +84,8 @@ fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::R
     })
 }
 
-/// Returns the condition that the version of Kubernetes has at least one of the kinds.
+/// Returns the condition for code that needs at least one of `kinds` in the selected Kubernetes
+/// version. `all` has all version features of k8s-openapi.
 fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> anyhow::Result<Gate> {
     let mut present = BTreeSet::new();
     for kind in kinds {

@@ -1,5 +1,8 @@
-//! Extracts from Kubernetes' `OpenAPI` document how lists and maps of built-in kinds are merged: the simulator's
-//! `merging.json`.
+//! Extracts from Kubernetes' `OpenAPI` document how lists and maps of built-in kinds are merged.
+//! The result is the simulator's `merging.json`.
+//!
+//! A merge extension is an `x-kubernetes-…` field of a schema. It determines how a list or a map is
+//! merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,36 +115,38 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Removes types, and parts of types, that neither contain nor refer to a merge extension. Merge
-/// extensions are `x-kubernetes-…` fields for the merging of lists and maps.
+/// Keeps only the types and fields that have a merge extension, or refer to a type that has one.
 fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {
         let found: BTreeSet<String> = types
             .iter()
-            .filter(|(_, schema)| pruned(schema, &marked).is_some())
+            .filter(|(_, schema)| needed(schema, &marked).is_some())
             .map(|(name, _)| name.clone())
             .collect();
         if found == marked {
             let schemas =
-                types.into_iter().filter_map(|(name, schema)| Some((name, pruned(&schema, &marked)?)));
+                types.into_iter().filter_map(|(name, schema)| Some((name, needed(&schema, &marked)?)));
             return schemas.collect();
         }
         marked = found;
     }
 }
 
-/// Returns the parts of a schema that contain a merge extension, or refer to a type in `marked`.
-fn pruned(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
+/// Returns a copy of `schema` with only the fields that have a merge extension, or refer to a type
+/// in `marked`. Returns `None` if the schema has no such field and no merge extension.
+///
+/// `marked` has the names of the types that are known to have a merge extension.
+fn needed(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
     let mut kept = Map::new();
     for (name, value) in schema.as_object()? {
         let value = match name.as_str() {
             "$ref" => value.as_str().filter(|name| marked.contains(*name)).map(Into::into),
-            "items" => pruned(value, marked),
+            "items" => needed(value, marked),
             "properties" => {
                 let fields = value.as_object()?.iter();
                 let fields: Map<String, Value> =
-                    fields.filter_map(|(name, field)| Some((name.clone(), pruned(field, marked)?))).collect();
+                    fields.filter_map(|(name, field)| Some((name.clone(), needed(field, marked)?))).collect();
                 (!fields.is_empty()).then_some(Value::Object(fields))
             }
             _ => Some(value.clone()),

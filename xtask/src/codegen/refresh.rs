@@ -151,7 +151,7 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
             });
         }
         let Some(version) = group.versions.last_mut() else { continue };
-        let kept = known(old, &fact).cloned().unwrap_or_default();
+        let kept = old_kind(old, &fact).cloned().unwrap_or_default();
         version.kinds.push(Kind {
             features: if present == features { Vec::new() } else { present },
             kind: fact.kind,
@@ -192,9 +192,9 @@ fn accessor_name(old: &Data, group: &str) -> String {
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the entry of `old` with the group and kind of `fact`. Prefers an entry with the version
-/// of `fact`.
-fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
+/// Returns the kind in `old` that has the same group and name as the type `fact`. If several
+/// versions of the group have this kind, prefers the version of `fact`.
+fn old_kind<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let versions = groups.flat_map(|group| &group.versions);
     let kinds = versions.flat_map(|version| version.kinds.iter().map(move |kind| (version, kind)));

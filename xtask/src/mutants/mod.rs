@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 impl FoundBy {
-    /// Returns the cargo command, without the arguments of the test program.
+    /// Returns the command `cargo test`, without the arguments after `--`.
     fn command(&self) -> Command {
         match self {
             Self::Simulation => simulate::tests(&SEEDS),
@@ -103,8 +103,8 @@ impl FoundBy {
         }
     }
 
-    /// Returns the arguments of the test program.
-    fn filter(&self) -> Vec<&'static str> {
+    /// Returns the arguments after `--`, which select the tests by name.
+    fn test_arguments(&self) -> Vec<&'static str> {
         match self {
             Self::Simulation => vec!["i9_"],
             Self::Test { name, .. } => vec!["--exact", name],
@@ -165,7 +165,7 @@ impl Mutant {
         let mut hung = false;
         let mut test = in_copy(self.found_by.command(), copy);
         // The output of a test that is expected to fail is noise.
-        test.arg("--").args(self.found_by.filter()).stderr(Stdio::null());
+        test.arg("--").args(self.found_by.test_arguments()).stderr(Stdio::null());
         let outcome = process::run(&mut test, signals, || {
             hung = began.elapsed() > TIMEOUT;
             if hung {

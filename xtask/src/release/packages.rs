@@ -36,8 +36,10 @@ pub(crate) struct Package {
     pub(crate) docs_features: Vec<String>,
     /// `cargo-args` in `[package.metadata.docs.rs]`.
     pub(crate) docs_args: Vec<String>,
-    /// The dependencies that must be published first. A development dependency is one of them only
-    /// if its entry in Cargo.toml has a path and a version.
+    /// The names of the dependencies. Those in this workspace are published before this crate.
+    ///
+    /// Contains only those development dependencies that have a path and a version in Cargo.toml.
+    /// Without a version, a development dependency is not in the published package.
     dependencies: Vec<String>,
     /// Whether the package has a library or procedural macros.
     pub(crate) has_library: bool,

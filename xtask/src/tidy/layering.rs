@@ -11,11 +11,11 @@ use crate::workspace;
 #[derive(Debug)]
 struct Layer {
     name: &'static str,
-    /// Arguments of cargo that select features.
+    /// Arguments of `cargo tree` that select the features of the crate.
     features: &'static [&'static str],
-    /// Forbidden as direct and as indirect dependencies.
+    /// The crates that must be neither direct nor indirect dependencies.
     never: &'static [&'static str],
-    /// Forbidden as direct dependencies only.
+    /// The crates that must not be direct dependencies. They can be indirect dependencies.
     not_directly: &'static [&'static str],
     /// The reason why these dependencies are forbidden. Part of the message about a violation.
     because: &'static str,

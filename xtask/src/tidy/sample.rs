@@ -1,4 +1,5 @@
-//! `cargo xtask tidy --sample SEED`: draws doc comments and messages at random, for a reader to judge.
+//! `cargo xtask tidy --sample SEED`: draws doc comments and messages at random, for a reader to
+//! judge. A message is a string literal in a call such as `warn!(`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,13 +27,12 @@ const MESSAGE_CALLS: [&str; 13] = [
     "eprintln!(",
 ];
 
-/// The minimum length of a message in bytes, without placeholders. Shorter literals are names of
-/// fields, or formats such as `{error:#}`.
+/// The minimum length of a message in bytes. Placeholders such as `{error:#}` do not count. Shorter
+/// literals are names of fields, or little more than placeholders.
 const MIN_MESSAGE: usize = 12;
 
-/// The maximum number of lines of a declaration that are shown with a doc comment. A message is a
-/// string literal in a call such as `warn!(`. [`messages`] searches for the literal in at most this
-/// number of lines, from the first line of the call.
+/// The maximum number of lines of a declaration that are shown with a doc comment. Also the maximum
+/// number of lines of a call in which [`messages`] searches for a message.
 const MAX_LINES: usize = 12;
 
 /// The maximum number of lines of a file's header that are shown with a doc comment.

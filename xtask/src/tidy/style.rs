@@ -9,9 +9,10 @@ const MAX_LINES: usize = 400;
 
 const MAX_TEST_NAME: usize = 60;
 
-/// Pairs of a forbidden text and its remedy. Only the last text is forbidden in comments too.
-/// `concat!` keeps the texts out of this file.
+/// Pairs of a forbidden text and its remedy. The last text is forbidden in comments and in code.
+/// The other texts are forbidden in code only.
 const FORBIDDEN: [(&str, &str); 4] = [
+    // `concat!`, because this file must not contain the forbidden texts itself.
     (concat!("thread", "::sleep"), "wait for an event (a channel, a condition), and not for time to pass"),
     (concat!("todo", "!("), "write the missing code, or return an error"),
     (concat!("unimplemented", "!("), "write the missing code, or return an error"),

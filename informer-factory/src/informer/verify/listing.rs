@@ -20,7 +20,7 @@ const PAGE_SIZE: u32 = 500;
 /// The resource version of each object on the server, by key.
 pub(super) type Listed = HashMap<ObjectKey, ResourceVersion>;
 
-/// Lists the objects that one reflector covers, at exactly this resource version.
+/// Lists the objects of one reflector, at exactly this resource version.
 pub(super) async fn list(
     part: &Part<AnyObject>,
     ingest: &Ingest,
@@ -81,8 +81,10 @@ pub(super) async fn refresh_watch_cache(
     Ok(())
 }
 
-/// Returns a source that lists only metadata, and the [`Ingest`] for its objects. If the informer's
-/// source does not support this, returns the informer's own source and `Ingest`.
+/// Returns the source to list, and the [`Ingest`], which reads the metadata of the listed objects.
+///
+/// The source lists only metadata if the source of `part` supports that. Otherwise, both results
+/// are those of the informer: the source of `part`, and `ingest`.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The minimum number of removed namespaces whose names are kept. At twice this number, older names
-/// are dropped, to limit the memory.
+/// The number of removed namespaces that are always recorded: the last 10,000. When twice as many
+/// are recorded, all older ones are dropped, to limit the memory.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
 #[derive(Default)]
@@ -38,8 +38,9 @@ impl ReleasedNames {
         }
     }
 
-    /// Removes the name of a namespace that is added again. The caller must [set](Completion::set)
-    /// the returned completion, which wakes its waiters.
+    /// Removes the name of a namespace that is added again. If
+    /// [`watched_again`](Self::watched_again) was called for the namespace, returns its completion;
+    /// the caller must [set](Completion::set) this completion.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.watched_again
     }
@@ -50,8 +51,8 @@ impl ReleasedNames {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns the completions that [`watched_again`](Self::watched_again) has created, one per
-    /// removed namespace. Each completion is set when its own namespace is added again.
+    /// Returns the completions that [`watched_again`](Self::watched_again) has returned and that
+    /// are not set yet.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -11,7 +11,7 @@ use informer_reflector::{Health, ReflectorStatus};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Joining, Namespaces};
+use super::{MemberTask, Namespaces};
 use crate::source::SourceStatus;
 
 /// How long the server must refuse (403) a namespace before the informer syncs without it.
@@ -19,9 +19,9 @@ use crate::source::SourceStatus;
 /// role binding is created together with the workload.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
-impl<K: Send + Sync + 'static> Joining<K> {
-    /// Lists and watches until the namespace is removed. Then queues the removal of the namespace's
-    /// objects from the store.
+impl<K: Send + Sync + 'static> MemberTask<K> {
+    /// Runs the reflector until the namespace is removed. Then queues the namespace's objects as
+    /// released, so that they leave the store.
     async fn run(self) {
         if let Some(before) = self.before {
             before.cancelled().await;
@@ -80,9 +80,9 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// Declares that the program has added all namespaces of the informer's initial list. The
-    /// informer can sync without the namespaces that are added later. Call this method before
-    /// [`run`](Self::run).
+    /// Determines the namespaces of the informer's initial list: those that the informer has now.
+    /// The informer syncs without waiting for namespaces that are added later. Call this method
+    /// before [`run`](Self::run).
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }
@@ -92,7 +92,7 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
         let mut running = FuturesUnordered::new();
         loop {
             let waiting = std::mem::take(&mut state.lock().waiting);
-            running.extend(waiting.into_iter().map(Joining::run));
+            running.extend(waiting.into_iter().map(MemberTask::run));
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
 use kube_messages::{Content, Fields};
 
-use super::protobuf::{IntOrText, next_of_run, only_field, timestamp};
+use super::protobuf::{IntOrText, next_element, only_field, timestamp};
 
 pub(super) use messages::direct;
 
@@ -31,12 +31,12 @@ pub(super) struct Direct {
     pub(super) read: fn(&[u8]) -> Option<OwnedObject<AnyObject>>,
 }
 
-/// The first occurrence of a field in a protobuf message, and the unread rest of the message.
+/// A field of a protobuf message, and the bytes of the message after this field.
 struct Occurrence<'r, 'b> {
     number: u64,
     content: Content<'b>,
-    /// The part of the message after this occurrence. If the field is a list or a map, its other
-    /// elements are read from here.
+    /// The bytes of the message after this field. If the field is the first element of a list or
+    /// map, the other elements are read from here.
     rest: &'r mut Fields<'b>,
 }
 
@@ -47,37 +47,40 @@ trait Message: Default {
     fn field(&mut self, field: Occurrence<'_, '_>) -> Option<()>;
 }
 
-/// A Rust type that the fields of a protobuf message can have.
+/// A Rust type for a single value in protobuf: a string, bytes, a number or a message.
 trait Value: Sized {
+    /// Returns a value that [`read`](Self::read) overwrites.
     fn blank() -> Self;
 
-    /// Sets this [`blank`](Self::blank) value to the content of a protobuf field. Returns `None` if
-    /// the content is invalid.
+    /// Decodes the content of a protobuf field into `self`, which is a new [`blank`](Self::blank)
+    /// value. Returns `None` if the content does not have this type, or is invalid.
     fn read(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Returns whether this content means that an optional field is not set. Go writes the content
-    /// zero for fields that are not set.
+    /// Returns whether a field with this content is not set. By default, this is true for zero and
+    /// for empty content, because Go writes them for fields that are not set.
     fn is_absent(content: Content<'_>) -> bool {
         is_zero(content)
     }
 }
 
-/// A field of a Rust struct: a [`Value`], or an `Option` of one. The methods return `None` if the
-/// content is invalid.
+/// Decodes a protobuf field into a Rust field that is a [`Value`] or an `Option` of one. The
+/// methods return `None` if the content is invalid.
 trait SingleField {
-    /// Sets the field, unless the content counts as not set ([`Value::is_absent`]).
+    /// Decodes the content. Does nothing if [`Value::is_absent`] returns `true` for the content.
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Sets the field, even if the content is zero.
+    /// Decodes the content, even if the content is zero or empty.
     fn present(&mut self, content: Content<'_>) -> Option<()>;
 }
 
-/// A field of a Rust struct: a list or map of type `C`, or an `Option<C>`.
+/// Gives access to the list or map in a Rust field of type `C` or `Option<C>`.
 trait AsCollection<C> {
+    /// Returns the list or map. Replaces `None` by an empty list or map.
     fn collection(&mut self) -> &mut C;
 }
 
-/// The function [`Direct::read`] for objects of type `M`.
+/// Decodes a protobuf message into an object of type `M`. This function is [`Direct::read`] for the
+/// objects of this type.
 fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
     // Decode into the final heap allocation, because moving an object of several kilobytes is slow.
     let mut object = OwnedObject::new(M::default());
@@ -85,11 +88,15 @@ fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObjec
     Some(object.cast())
 }
 
-/// Calls `read` once for each field of a protobuf message, with the field's first occurrence.
-/// `read` must take all other occurrences of the field from [`Occurrence::rest`].
+/// Calls `read` with each field of a protobuf message. For a list or map, `read` is called with the
+/// first element, and must read the other elements from [`Occurrence::rest`].
 ///
-/// Returns `None` if `read` leaves an occurrence or returns `None`, if the message is invalid, or
-/// if a field number is above 127.
+/// Returns `None` in these cases:
+///
+/// - `read` returns `None`.
+/// - `read` would be called twice for the same field number.
+/// - A field number is above 127.
+/// - The message is invalid.
 fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let (mut rest, mut seen) = (Fields(bytes), 0_u128);
     while let Some((number, content)) = rest.next().ok()? {
@@ -103,30 +110,30 @@ fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<(
     Some(())
 }
 
-/// Calls `read` with each field of the message in `field`. The Rust type of the outer message has
-/// these fields itself, without an inner struct.
+/// Calls `read` with each field of a nested message, which is the content of `field`. In Rust,
+/// these fields belong to the struct of the outer message.
 fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let Content::Bytes(bytes) = field.content else { return None };
     each_field(bytes, read)
 }
 
-/// Reads a list into `target`: the element `first`, and the elements that follow it.
+/// Reads a list into `target`: the element `first`, and the elements directly after it.
 fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, '_>) -> Option<()> {
     let Occurrence { number, content, rest } = first;
     let mut ahead = *rest;
-    let following = std::iter::from_fn(|| next_of_run(number, &mut ahead)).count();
+    let following = std::iter::from_fn(|| next_element(number, &mut ahead)).count();
     let list = target.collection();
     list.reserve_exact(1 + following);
     let mut next = Some(content);
     while let Some(content) = next {
         list.push(V::blank());
         list.last_mut()?.read(content)?;
-        next = next_of_run(number, rest);
+        next = next_element(number, rest);
     }
     Some(())
 }
 
-/// Reads a map into `target`: the entry `first`, and the entries that follow it.
+/// Reads a map into `target`: the entry `first`, and the entries directly after it.
 fn map<V: Value>(
     target: &mut impl AsCollection<BTreeMap<String, V>>,
     first: Occurrence<'_, '_>,
@@ -143,13 +150,14 @@ fn map<V: Value>(
             _ => None,
         })?;
         map.insert(key, value);
-        next = next_of_run(number, rest);
+        next = next_element(number, rest);
     }
     Some(())
 }
 
-/// Skips a field that the generated decoder does not read, such as a field of only some versions of
-/// Kubernetes. Returns `None` if the field is neither zero nor empty.
+/// Ignores a zero or empty field for which the generated decoder has no code, such as a field of
+/// only some versions of Kubernetes. Returns `None` if the field has other content, so that the
+/// object is decoded with a tape.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
 }

@@ -166,9 +166,9 @@ fn i10_damaged_message_is_rejected_or_decodes() {
 #[test]
 fn kind_with_choices_is_not_stored_as_protobuf() {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-    assert!(expected().infallible_message().is_some());
+    assert!(expected().storable_message().is_some());
     let definition = ExpectedType::of::<CustomResourceDefinition>(&());
-    assert!(definition.has_message() && definition.infallible_message().is_none());
+    assert!(definition.has_message() && definition.storable_message().is_none());
 }
 
 #[test]

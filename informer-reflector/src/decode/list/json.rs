@@ -13,7 +13,9 @@ use crate::decode::prune_paths::NOTHING_PRUNED;
 use crate::decode::repair::{INVALID_UTF8, Repaired};
 
 impl<K> ListDecoder<K> {
-    /// Decodes the complete items and other fields of a JSON body. Returns the items.
+    /// Decodes the items and other fields of the list that have arrived completely. Returns the
+    /// items. `body` is the buffered part of the response. Decoding continues at its position
+    /// `self.read`.
     pub(super) fn decode_json(&mut self, body: &Repaired<'_>) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         let text = &*body.text;

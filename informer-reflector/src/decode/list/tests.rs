@@ -16,7 +16,7 @@ struct Outcome {
 
 fn decoder<K: DeserializeOwned + Send + Sync + 'static>(slice: usize) -> ListDecoder<K> {
     let decoder = ListDecoder::new(PrunePaths::default());
-    ListDecoder { slice, look_at: slice, ..decoder }
+    ListDecoder { slice, decode_threshold: slice, ..decoder }
 }
 
 fn decode<'a, K: DeserializeOwned + Send + Sync + 'static>(

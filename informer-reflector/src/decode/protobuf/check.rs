@@ -8,7 +8,8 @@ use super::Object;
 use crate::decode::json::MAX_DEPTH;
 use crate::decode::tape::Tape;
 
-/// The required fields of type time in k8s-openapi: the [`Message::index`] and the field number.
+/// The only two fields without which k8s-openapi cannot decode their messages. Both contain a time.
+/// For each field: the [`Message::index`] of its message, and its field number.
 static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
     [("meta.v1.Condition", "lastTransitionTime"), ("events.v1.EventSeries", "lastObservedTime")].map(
         |(message, name)| {
@@ -26,8 +27,8 @@ pub(in crate::decode) fn check(message: &Message, bytes: &[u8]) -> Result<(), St
     object.tape.problem().map_or(Ok(()), |problem| Err(problem.to_owned()))
 }
 
-/// Returns whether a message lacks a time without which its k8s-openapi type cannot be decoded. All
-/// other fields have defaults.
+/// Returns `true` if messages of this type have a required field ([`REQUIRED_TIMES`]), and this
+/// field is missing or empty in `bytes`.
 pub(super) fn lacks_required_time(message: &Message, bytes: &[u8]) -> bool {
     let Some((_, required)) = REQUIRED_TIMES.iter().find(|(index, _)| *index == message.index) else {
         return false;

@@ -79,8 +79,10 @@ pub(crate) fn restore(api: &Api, backup: &Backup) {
     }
 }
 
-/// After an object of the resource `served` was removed: completes the deletion of the resource's
-/// definition, if no object is left. Does nothing if the definition is not being deleted.
+/// Completes the deletion of a definition after the last object of its resource was removed.
+///
+/// `served` is the resource of the removed object. The function does nothing if objects are left,
+/// or if the definition is not being deleted.
 pub(super) fn after_removal(run: &mut Run<'_>, served: &Served) {
     if served.kind.is_built_in() {
         return;

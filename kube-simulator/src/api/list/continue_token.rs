@@ -78,8 +78,8 @@ impl ContinueToken {
     }
 }
 
-/// Returns the storage key `key` in the form of [`ContinueToken::start`]: without the namespace in
-/// a list of one namespace, and with a leading slash if `cached` is true.
+/// Returns the storage key `key` in the form of the field `start`: without the namespace in a list
+/// of one namespace, and with a leading slash if `cached` is true.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

@@ -110,9 +110,10 @@ fn check_has_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Returns an error if a custom resource has an undeclared field, if a label or an annotation is not
-/// a string, or if a keyed list or set contains an element twice. Duplicate elements cannot have
-/// owners.
+/// Returns an error if a configuration has one of these:
+/// - an undeclared field of a custom resource;
+/// - a label or an annotation that is not a string;
+/// - a duplicate element in a set or a keyed list, because such an element cannot have owners.
 fn check_fields(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
     let mut errors = ownership::duplicates(kind, applied);
     errors.extend(metadata::untyped(applied));

@@ -84,9 +84,11 @@ fn located(document: &mut Value, operation: &PatchOperation) -> Result<PatchOper
     Ok(operation)
 }
 
-/// Returns a path whose indices count from the start of each list. As in Go, an index can have a
-/// sign, and a negative index counts from the end. `is_new` says whether the last index is that of a
-/// new element: -1 is then the place after the last element.
+/// Returns `path` with each list index counted from the start of its list. As in Go, an index can
+/// have a sign, and a negative index counts from the end.
+///
+/// If `is_new` is true, the path is that of a new element: the last index can then be the one after
+/// the last element, and -1 stands for it.
 fn absolute(document: &Value, path: &Pointer, is_new: bool) -> PointerBuf {
     let mut absolute = PointerBuf::new();
     let mut tokens = path.tokens().peekable();

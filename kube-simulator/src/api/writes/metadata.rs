@@ -63,7 +63,7 @@ pub(super) fn wrong_type(body: &Body) -> Option<String> {
     })
 }
 
-/// Replaces null labels and annotations by empty strings, as decoding in Go does.
+/// Replaces null values in the labels and annotations by empty strings, as decoding in Go does.
 pub(super) fn fill_nulls(metadata: &mut Body) {
     for field in ["labels", "annotations"] {
         let entries = metadata.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();

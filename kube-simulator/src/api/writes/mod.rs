@@ -85,7 +85,7 @@ impl Writer<'_> {
         self.run_controllers(update::update(self, name, body, part))
     }
 
-    /// Replaces an object with `body` as given, without the rules for writes of clients.
+    /// Replaces an object with `body` as given, without the restrictions for clients.
     pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
         self.run_controllers(self.update_verbatim_alone(body))
     }

@@ -25,11 +25,11 @@ impl Encoding {
     }
 }
 
-/// A client program, one for each library. `OursWithSystemAllocator` is `Ours` without the
-/// allocator mimalloc.
+/// A client program, which uses the informers of one library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Ours,
+    /// `Ours` without the allocator mimalloc.
     OursWithSystemAllocator,
     ClientGo,
     KubeRs,

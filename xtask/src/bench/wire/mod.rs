@@ -211,8 +211,8 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// Returns the inputs for measuring a client, without starting it. `objects` is `None` for all
-    /// recorded objects.
+    /// Creates the [`Run`] that can measure a client, and starts nothing. `objects` is the number
+    /// of objects. With `None`, the client receives all recorded objects.
     fn run(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
         let replayed = match form.encoding {
             Encoding::Json => &self.json,

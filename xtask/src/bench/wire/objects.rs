@@ -21,9 +21,10 @@ pub(crate) struct Places(Vec<Vec<Place>>);
 /// The position of an identifier in the frame of an object.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
-    /// The index in the result of [`identifiers`]. Within an object or a clone, all places with the
-    /// same index have the same text.
+    /// The index of the identifier in the list that [`identifiers`] returns for the object. An
+    /// identifier that occurs several times in the object has several places.
     identifier: usize,
+    /// The position in the frame, in bytes.
     bytes: Range<usize>,
 }
 
@@ -38,7 +39,7 @@ impl Places {
     }
 }
 
-/// Returns the identifiers in a pod.
+/// Returns the identifiers of a pod, such as its UID. A missing identifier is an empty text.
 fn identifiers(pod: &Value) -> Vec<&str> {
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     // The hyphen makes other matches of the short suffix of a name improbable.

@@ -66,11 +66,13 @@ impl Server {
             .context("cannot send events, because the replaying server has panicked; see its message above")
     }
 
-    /// Waits until the server has sent all events of the last [`send`](Self::send). This call of
-    /// `send` must have a `rate`. Fails after ten minutes.
+    /// Waits until the server has sent a batch of events, and returns their send times in
+    /// nanoseconds.
     ///
-    /// Returns the send time of each event, in nanoseconds. If earlier events delayed an event, its
-    /// due time is returned instead of its send time.
+    /// Call this once after each [`send`](Self::send) that has a rate. Fails after ten minutes.
+    ///
+    /// For an event that was sent late, the returned time is the time at which the event was due
+    /// according to the rate. The measured latency then includes the delay.
     pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
         self.sent
             .recv_timeout(Duration::from_secs(600))
@@ -158,10 +160,7 @@ impl Replay {
         watch.write()
     }
 
-    /// Sends `rate` events per second. Returns the send time of each event, in nanoseconds.
-    ///
-    /// If earlier events delay an event, its due time is returned instead of its send time. The
-    /// measured latency then includes the delay.
+    /// Sends `rate` events per second. Returns the times that [`Server::sent`] describes.
     fn send_at_rate(
         &self,
         watch: &mut Watch<'_>,
@@ -193,11 +192,11 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Adds one encoded event to the buffer. `append` appends the event. For a WebSocket, this
-    /// function adds the frame around the event.
-    fn add(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds one encoded event to the buffer. The closure `write_event` receives the buffer, and
+    /// appends the event's bytes. For a WebSocket, `add` puts a WebSocket frame around the event.
+    fn add(&mut self, write_event: impl FnOnce(&mut Vec<u8>)) {
         let start = self.block.len();
-        append(&mut self.block);
+        write_event(&mut self.block);
         if self.is_web_socket {
             web_socket::frame(&mut self.block, start);
         }

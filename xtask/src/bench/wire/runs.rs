@@ -17,8 +17,11 @@ use crate::signals::Signals;
 /// The pause after the sync and after events, in which the client frees memory.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Rates in events per second, each with a divisor `n`. A rate applies until 1/`n` of all events
-/// are sent. So the first fifth is sent at the first rate, and the rest at the second rate.
+/// The send rates for measuring latency: 1,000 events per second for the first fifth of the events,
+/// and 5,000 for the rest.
+///
+/// Each pair has a rate and a number `n`. The server sends at the rate until it has sent 1/`n` of
+/// all events.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
@@ -26,7 +29,8 @@ const SYNC_PEAK: &str = "sync.peak";
 /// Measured values with their names, such as `sync.cpu`.
 pub(crate) type Figures = Vec<(String, f64)>;
 
-/// The inputs of a run, which starts a server and a client, and measures the client.
+/// The inputs for measuring one client. The methods start a server and the client, and measure the
+/// client.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) form: &'a Form,
@@ -34,9 +38,9 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The events consist of passes, each of which updates every object once. This is the resource
-    /// version of the first event of the last pass. An object with this version or a later one is
-    /// in its last state.
+    /// The resource version at which the last pass begins. A pass is a series of events that
+    /// updates each object once. Later events do not update an object with this version or a later
+    /// one.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],

@@ -40,10 +40,10 @@ pub(crate) fn available_memory() -> anyhow::Result<f64> {
     kilobytes(&memory, "MemAvailable:")
 }
 
-/// Uses 2 GB of memory for a moment, so that the machine has this memory ready.
+/// Uses 2 GB of memory for a moment, so that a client then receives its memory fast.
 ///
-/// The host of a virtual machine can take back unused memory. Providing it again takes ten times as
-/// long as clearing memory that is ready, and counts as CPU time of the process that needs it.
+/// The host of a virtual machine can take back unused memory. A process that needs this memory
+/// waits for the host, and Linux adds the wait to the CPU time of the process.
 pub(crate) fn warm_memory() -> anyhow::Result<()> {
     // `dd` allocates a buffer of this size, and fills it. With hugetlb=1, glibc requests large pages for it.
     let mut dd = Command::new("dd");
