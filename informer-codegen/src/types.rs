@@ -162,8 +162,12 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds each type that kopium's code uses but does not define, because the schema does not name the
-/// type's fields. The added type is an alias of `serde_json::Value`.
+/// Appends an alias of `serde_json::Value` to `source` for each missing type. Returns the result. A
+/// missing type is a type that kopium's code uses and does not define. kopium does not define a
+/// type if the schema does not name its fields.
+///
+/// `file` is kopium's code, and `defined` has the names of the types in this code. The names of all
+/// missing types begin with `root`, the name of the kind's own type.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {

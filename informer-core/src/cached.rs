@@ -63,9 +63,7 @@ impl Cached<AnyObject> {
         Self::from_handle(self.handle.open())
     }
 
-    /// Returns `true` for an open handle that has decoded its object, or that has clones. Returns
-    /// `false` for every other handle: a closed handle, or a handle to an object that is not
-    /// encoded.
+    /// Returns whether this is an open handle that has decoded its object, or that has clones.
     pub(crate) fn is_in_use(&self) -> bool {
         self.handle.is_in_use()
     }
@@ -111,9 +109,12 @@ impl<K: Send + Sync + 'static> Cached<K> {
 }
 
 impl<K: 'static> Cached<K> {
-    /// Changes the type of the handle, to or from [`AnyObject`]. A result with the type of the
-    /// object can be dereferenced, and decodes an encoded object on the first dereference. A result
-    /// with the type [`AnyObject`] cannot be dereferenced.
+    /// Converts the handle to or from [`AnyObject`], without a check of the type.
+    ///
+    /// - If `T` is the type of the object, the result can be dereferenced. A closed handle becomes
+    ///   an open handle.
+    /// - If `T` is [`AnyObject`], the result cannot be dereferenced. An open handle becomes a
+    ///   closed handle.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T: 'static>(self) -> Cached<T> {
@@ -140,9 +141,9 @@ impl<K> Cached<K> {
         Cached::from_handle(self.handle)
     }
 
-    /// Changes only the static type of the handle, without a check. If this handle is closed
-    /// ([`is_closed`](Cached::is_closed)), a dereference of the result panics. Use
-    /// [`cast`](Self::cast) for a closed handle.
+    /// Changes only the static type of the handle, without a check. A [closed](Cached::is_closed)
+    /// handle stays closed, and its dereference panics. To open a closed handle, use
+    /// [`cast`](Self::cast).
     #[doc(hidden)]
     #[must_use]
     pub fn cast_ref<T>(&self) -> &Cached<T> {
@@ -232,9 +233,13 @@ impl<K> Clone for Cached<K> {
 impl<K: 'static> Deref for Cached<K> {
     type Target = K;
 
-    /// Returns the object, and decodes it first if necessary. Panics only after a wrong conversion
-    /// of the handle with [`cast`](Cached::cast) or [`cast_ref`](Cached::cast_ref), for example to
-    /// a type that is not the type of the object.
+    /// Returns the object, and decodes it first if necessary.
+    ///
+    /// # Panics
+    /// Panics in two cases, which only a wrong use of [`cast`](Cached::cast) or
+    /// [`cast_ref`](Cached::cast_ref) causes:
+    /// - `K` is not the type of the object.
+    /// - The handle is [closed](Cached::is_closed).
     fn deref(&self) -> &K {
         self.handle.get().expect("a handle has the type of its object")
     }

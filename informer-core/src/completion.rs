@@ -18,7 +18,10 @@ pub struct Completion {
 }
 
 /// The error of [`Completion::wait`] if the completion was cancelled. The event will never happen,
-/// because the informer or handler has stopped, or because the namespace has been removed.
+/// for one of these reasons:
+///
+/// - The informer or the handler has stopped.
+/// - The event is the sync of a namespace, and the namespace was removed before it was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the awaited sync or removal will not complete: the informer or handler has stopped, or the namespace was removed"

@@ -143,9 +143,8 @@ impl<K> Deleted<K> {
         Deleted { inner, _type: PhantomData }
     }
 
-    /// Returns whether `test` returns `true` for one of the objects in this deletion:
-    /// [`last_known`](Self::last_known), or [`previous`](Self::previous), which the handler
-    /// received last.
+    /// Calls `test` with [`last_known`](Self::last_known) and [`previous`](Self::previous), if they
+    /// are present. Returns whether one of these calls returns `true`.
     pub(crate) fn any(&self, test: impl Fn(&Cached<AnyObject>) -> bool) -> bool {
         self.inner.last_known.iter().chain(&self.inner.previous).any(test)
     }
@@ -200,8 +199,9 @@ impl<K> Deleted<K> {
     /// - The watch reported the newer version only together with the deletion.
     /// - The handler is slow, so it received the deletion without the updates before it.
     ///
-    /// With the option [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old),
-    /// `previous` can be a version that the handler did not receive.
+    /// Exception: if a slow handler has the option
+    /// [`coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), `previous` can be a newer
+    /// version that the handler did not receive.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.inner.previous.as_ref().map(Cached::cast_ref)
@@ -210,9 +210,9 @@ impl<K> Deleted<K> {
     /// Returns whether [`last_known`](Self::last_known) is the last state of the object, as the
     /// watch reported it. Returns `false` for a tombstone, whose last known state can be outdated.
     ///
-    /// [`Filtered`](crate::Filtered) makes a delete from an update if the filter rejects only the
-    /// new object. For such a delete, `is_exact` returns `true`, and `last_known` is the old object
-    /// of the update.
+    /// A handler with a [filter](crate::Filtered) also receives a deletion when an update changes
+    /// an object so that the filter rejects it. For this deletion, `is_exact` returns `true`, and
+    /// `last_known` is the last state of the object that passed the filter.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.inner.exact

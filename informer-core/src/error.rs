@@ -19,12 +19,12 @@ pub enum KeyError {
         /// The string that is not a key.
         text: String,
     },
-    /// A key function failed.
+    /// The function that was passed to [`Cached::keyed`](crate::Cached::keyed) returned an error.
     #[error("the key function failed for a {object}: {error}")]
     Function {
-        /// The type of the object for which the key function was called.
+        /// The name of the type of the object, for example `Pod`.
         object: &'static str,
-        /// The error that the key function returned.
+        /// The error that the function returned.
         error: String,
     },
 }

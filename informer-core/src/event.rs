@@ -6,7 +6,7 @@
 
 use crate::{AnyObject, Cached, Deleted, ObjectKey};
 
-/// An event about one object: the object was added, updated, deleted or released, or a resync is
+/// An event about one object: the object entered, changed in, or left the store, or a resync is
 /// due.
 #[derive(Debug)]
 pub enum Event<K> {
@@ -35,9 +35,9 @@ pub enum Event<K> {
     /// object can still exist in the cluster, so a handler must not clean up after it. The handler
     /// can drop its own data about the object.
     ///
-    /// The field is the last version that the handler received, or with
-    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) possibly a
-    /// later one.
+    /// The field is the last version that the handler received. With
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old), it can be
+    /// a newer version, which the handler has skipped because it was slow.
     Released(Cached<K>),
 }
 
@@ -82,15 +82,15 @@ impl Event<AnyObject> {
         self.is_closed().then(|| self.clone().map(Cached::opened))
     }
 
-    /// Returns whether a handler has dereferenced or cloned an open handle of this event. Always
-    /// `false` if the event has no open handle.
+    /// Returns whether a handler has dereferenced an open handle of this event, or has a clone of
+    /// one. Always `false` if the event has no open handle.
     pub(crate) fn is_in_use(&self) -> bool {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event has a closed handle to a possibly new version of an object.
-    /// Ignores resyncs, releases and the old objects of updates, because an earlier event had the
-    /// same version.
+    /// Returns whether this event contains a closed handle, apart from handles that an earlier
+    /// event also contained. So this checks added objects, the new objects of updates, and deleted
+    /// objects, but not the old objects of updates, resyncs and releases.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

@@ -1,4 +1,5 @@
-//! [`OwnedObject`]: a newly decoded object with a single owner.
+//! [`OwnedObject`]: a newly received object with a single owner. The object is decoded or
+//! [encoded](Encoded).
 //!
 //! Objects are large: even an empty `Pod` takes 2.4 KB. So the decoder puts each object on the heap
 //! at once, and later code moves only the handle.
@@ -30,8 +31,9 @@ use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 pub struct OwnedObject<K> {
     /// The only handle to the object.
     handle: Handle,
-    /// The decoded copy of an encoded object, created when the object is first dereferenced. Always
-    /// empty if `handle` points to a decoded object.
+    /// The decoded form of an encoded object, from the first dereference on. Other handles to the
+    /// same decoded form can exist, so it is in an [`Arc`]. Always empty if `handle` points to a
+    /// decoded object.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }

@@ -33,11 +33,12 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
         objects
     }
 
-    /// Applies a complete list: adds or updates its objects, and deletes stored objects that it
-    /// lacks.
+    /// Applies a complete list. Adds or updates the listed objects, and deletes stored objects that
+    /// are not in the list.
     ///
-    /// [`Replacement`] describes which objects must not be deleted. Its objects are the handles
-    /// that [`list_part`](Self::list_part) has returned.
+    /// Quarantined objects must stay in the store. If [`Replacement::complete`] is `false`, all
+    /// stored objects must stay. [`Replacement::objects`] contains the handles that
+    /// [`list_part`](Self::list_part) has returned.
     fn replace(&self, replacement: Replacement<K>);
 
     /// Returns a future to await before the next [`apply`](Self::apply) or
@@ -81,8 +82,9 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     /// destructors are user code.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
-    /// Calls `visit` for every stored object of one namespace, in one consistent state. Returns the
-    /// same as [`for_each_known`](Self::for_each_known).
+    /// Calls `visit` for every stored object of one namespace, in one consistent state. If the
+    /// objects come from a snapshot, returns the snapshot, which the caller drops after it has
+    /// released its locks. If they do not, returns `None`.
     ///
     /// Default: calls `for_each_known`, and skips the objects of other namespaces.
     fn for_each_known_in(

@@ -62,12 +62,13 @@ mod model {
     #[derive(Debug, Default)]
     struct Waiters {
         permit: bool,
-        /// The number of calls of `notify_waiters`.
+        /// How often [`Notify::notify_waiters`] has been called. A [`Notified`] future is ready
+        /// once this number differs from the number at the future's creation.
         broadcasts: u64,
         next: u64,
         waiting: Vec<(u64, Waker)>,
-        /// The ids of waiters that have received the permit of a `notify_one` call, and have not
-        /// been polled or dropped since.
+        /// The IDs of [`Notified`] futures that [`Notify::notify_one`] has woken. An ID is removed
+        /// when its future is polled or dropped.
         chosen: Vec<u64>,
     }
 

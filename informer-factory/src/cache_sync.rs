@@ -26,8 +26,8 @@ pub trait CacheSync: Send + Sync {
         self.synced()
     }
 
-    /// Returns what this cache has recorded about a namespace: watched, removed, or nothing.
-    /// Default: [`NamespaceWatch::Unrecorded`].
+    /// Returns whether this cache watches a namespace, or watched it before. Default:
+    /// [`NamespaceWatch::Unrecorded`].
     fn namespace_watch(&self, namespace: &str) -> NamespaceWatch {
         _ = namespace;
         NamespaceWatch::Unrecorded
@@ -37,16 +37,17 @@ pub trait CacheSync: Send + Sync {
     fn waiting_for(&self) -> String;
 }
 
-/// A cache's record of one namespace: whether the namespace is watched, was removed, or is not
-/// recorded.
+/// Whether a cache watches one namespace, or watched the namespace before.
 #[derive(Debug, Clone)]
 pub enum NamespaceWatch {
-    /// The cache has no record of this namespace. For an informer, this means:
+    /// The cache has no record of this namespace. For an informer, the meaning depends on how the
+    /// informer was created:
     ///
-    /// - If namespaces can be added to the informer, it does not watch this namespace. It has never
-    ///   watched the namespace, or removed it before its last 10,000 removals.
-    /// - If not, the informer has no objects of this namespace. It may or may not watch the
-    ///   namespace.
+    /// - If namespaces can be added to the informer, the informer does not watch this namespace. It
+    ///   may have done so long ago: it always records the last 10,000 removed namespaces, but can
+    ///   drop the records of earlier ones.
+    /// - If the namespaces of the informer are fixed, its store has no objects of this namespace.
+    ///   The informer can watch the namespace nevertheless.
     Unrecorded,
     /// The cache watches the namespace.
     Watched {
@@ -99,8 +100,8 @@ impl<K: Send + Sync + 'static> CacheSync for NamespaceCache<K> {
         self.informer.synced_in(&self.namespace)
     }
 
-    /// Returns the completion of this cache's own namespace. For any other namespace, returns a
-    /// completion that is already set.
+    /// Returns the completion of the initial list, if `namespace` is this cache's namespace. For
+    /// any other `namespace`, returns a completion that is already set.
     fn synced_in(&self, namespace: &str) -> Completion {
         if namespace == self.namespace {
             return self.synced();

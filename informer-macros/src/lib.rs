@@ -44,10 +44,12 @@ use proc_macro::TokenStream;
 ///
 /// Import the traits where you use their methods. Informers made by the accessor or by
 /// `new_informer` have the indexes from the start. In other informers, such as those of
-/// `factory.informer::<CronTab>()`, the first call of an index method adds the index. The first
-/// call that returns the informer creates it: the accessor or `factory.informer::<CronTab>()`. The
-/// attributes `prune` and `default_resync` apply only if the accessor creates the informer.
-/// Settings in the factory's builder take precedence over the attributes.
+/// `factory.informer::<CronTab>()`, the first call of an index method adds the index.
+///
+/// The accessor and `factory.informer::<CronTab>()` return the same informer. If
+/// `factory.informer::<CronTab>()` is called before the accessor, the attributes `prune` and
+/// `default_resync` have no effect on this informer. Settings in the factory's builder take
+/// precedence over the attributes.
 ///
 /// # Attributes
 ///

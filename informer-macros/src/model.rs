@@ -22,7 +22,9 @@ pub(crate) struct Model {
     pub(crate) object: Ident,
     /// The path of the crate informer-factory in the generated code.
     pub(crate) factory_path: Path,
-    /// The data for `kube::Resource`, if the derive implements that trait.
+    /// The resource of a slim view, a type with only some fields of a resource. The derive
+    /// implements `kube::Resource` from it. `None` for other types, which have an implementation
+    /// already.
     pub(crate) view: Option<View>,
     /// The names of the methods in `factory.stable().v1().cron_tabs()`. `None` if the derive
     /// generates no accessor (the last of these methods, which returns the informer).
@@ -32,7 +34,7 @@ pub(crate) struct Model {
     pub(crate) indexes: Vec<Index>,
 }
 
-/// A slim view: a type with only some fields of a resource.
+/// The resource of a slim view: what the generated implementation of `kube::Resource` returns.
 pub(crate) struct View {
     pub(crate) group: String,
     pub(crate) version: String,

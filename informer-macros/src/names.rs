@@ -28,7 +28,8 @@ pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
-/// Returns the built-in group whose method of the factory has this name.
+/// Returns the built-in group for a method of the factory: `networking.k8s.io` for `networking`.
+/// Returns `None` if no built-in group has a method with this name.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
     built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }
@@ -122,12 +123,13 @@ fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// A plural is a DNS label that begins with a letter.
+/// Returns whether the text is a valid plural: a DNS label that begins with a letter.
 pub(crate) fn is_plural(text: &str) -> bool {
     is_dns_label(text) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// A group is empty (the core group), or DNS labels joined by dots.
+/// Returns whether the text is a valid API group: DNS labels joined by dots, or the empty text of
+/// the core group.
 pub(crate) fn is_group(text: &str) -> bool {
     text.is_empty() || text.split('.').all(is_dns_label)
 }

@@ -17,6 +17,7 @@ pub(crate) struct Place {
     pub(crate) version: Ident,
     /// The method that returns the informer, such as `cron_tabs`.
     pub(crate) accessor: Ident,
+    /// The method that selects the group, such as `stable`.
     pub(crate) group: GroupAccessor,
 }
 
@@ -25,14 +26,19 @@ pub(crate) enum GroupAccessor {
     /// The derive generates the method. The identifier is the method's name, such as `stable`.
     New(Ident),
     /// The factory already has the method, such as `core`. The identifier is the type that
-    /// `factory.core().v1()` returns: `CoreV1`. The derive adds the accessor to this type, as a
-    /// method of a trait.
+    /// `factory.core().v1()` returns: `CoreV1`. The derive generates a trait that adds the kind's
+    /// method, such as `slim_pods`, to this type.
     BuiltIn(Ident),
 }
 
 impl Place {
-    /// Fails if a name is not a valid method name, or if a new method would have the same name as
-    /// an existing method of `informer-factory`. Also fails if a built-in group lacks the version.
+    /// Derives the names of the methods from the group, the version and the attributes.
+    ///
+    /// Returns an error in these cases:
+    ///
+    /// - A name is not a valid method name.
+    /// - The factory or the built-in API version already has a method with the same name.
+    /// - The group is built in, and lacks the version.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {

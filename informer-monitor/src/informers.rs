@@ -64,9 +64,11 @@ pub struct InformerMetrics {
 }
 
 impl InformerMetrics {
-    /// Returns the metrics of a factory's informers, including those that are requested later. The
-    /// metrics hold a handle of the factory. So an informer that is not stopped runs at least until
-    /// the metrics are dropped.
+    /// Returns the metrics of all informers of a factory, including informers that are requested
+    /// later.
+    ///
+    /// The metrics contain a handle of the factory. So dropping all other handles does not stop the
+    /// factory's informers.
     #[must_use]
     pub fn new(factory: &SharedInformerFactory) -> Self {
         Self { factory: factory.clone() }

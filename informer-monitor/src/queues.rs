@@ -118,17 +118,16 @@ impl QueueMetrics {
         Self::default()
     }
 
-    /// Adds the exact depth and the unfinished work of `queue` to these metrics until the queue is
-    /// dropped. A queue that was built without any
-    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics) records no times, so its unfinished
-    /// work is missing.
+    /// Reads the exact depth and the unfinished work of `queue` for these metrics, until the queue
+    /// is dropped. If the queue was built without
+    /// [metrics](informer_workqueue::WorkqueueBuilder::metrics), only the depth is read.
     ///
-    /// Queues with the same name share one set of series. The series end when all queues with this
-    /// name that were passed to this method have been dropped.
+    /// Queues with the same name share one set of series. After all followed queues with a name
+    /// have been dropped, the series with this name end.
     ///
-    /// A queue that was built with these metrics has series even without a call of this method. The
-    /// depth is then computed: the number of added keys minus the number of keys that workers have
-    /// taken. These series remain after the queue is dropped.
+    /// A queue that was built with these metrics has series even if it is not followed. Its depth
+    /// is then computed: the number of added keys minus the number of keys that workers have
+    /// received. Its series remain after the queue is dropped.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let observe = queue.observer();
         let gauges = Box::new(move || {

@@ -130,12 +130,12 @@ impl<K: 'static> Indexer<K> {
         Snapshot::new(self.shared.state.read().clone())
     }
 
-    /// Returns the objects that have `value` in the index `name`. Its values must be `String`s,
-    /// unless it is the index by namespace. An [`Index`] handle is faster and supports other types.
+    /// Returns the objects that have `value` in the index `name`, an index of `String`s or
+    /// [`NAMESPACE_INDEX`]. An [`Index`] handle is faster and supports other types.
     ///
     /// # Errors
-    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::WrongType`] if its values
-    /// are not `String`s.
+    /// [`IndexError::Unknown`] if there is no such index; [`IndexError::WrongType`] if the values
+    /// of the index have another type.
     #[doc(alias = "ByIndex")]
     pub fn by_index(&self, name: &str, value: &str) -> Result<Objects<K>, IndexError> {
         if name == NAMESPACE_INDEX {
@@ -144,7 +144,7 @@ impl<K: 'static> Indexer<K> {
         Ok(self.index::<String>(name)?.get(value))
     }
 
-    /// Returns the sorted keys of the objects that [`by_index`](Self::by_index) returns.
+    /// Returns the sorted keys of the objects that have `value` in the index `name`.
     ///
     /// # Errors
     /// If no index has this name, or if its values are neither `String`s nor namespaces.

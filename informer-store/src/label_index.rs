@@ -91,9 +91,11 @@ pub(crate) struct LabelCandidates {
 }
 
 impl LabelCandidates {
-    /// Looks up the equality and `in` requirements in the label index. The result contains the
-    /// other requirements, which are not checked yet. Returns all requirements as `Err` if there is
-    /// no label index, or no equality or `in` requirement.
+    /// Looks up the equality and `in` requirements in the label index. The other requirements are
+    /// in [`rest`](Self::rest) of the result; the caller must check them.
+    ///
+    /// Returns all requirements as `Err` if the index cannot help: there is no label index, or
+    /// every requirement has another operator, such as `exists`.
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,

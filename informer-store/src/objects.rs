@@ -22,14 +22,16 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// The handles that [`iter`](Self::iter) returns if objects are encoded. Each is a copy of the
-    /// store's handle. It keeps its decoded object until these `Objects` are dropped.
+    /// Copies of the store's handles. [`iter`](Self::iter) returns these copies if the store has
+    /// encoded objects, and otherwise the store's handles. Each copy keeps its decoded object in
+    /// memory until these `Objects` are dropped.
     own: OnceLock<Vec<Cached<K>>>,
 }
 
 /// The slots of the objects in the result. [`Objects::entries`] has all objects of the store,
 /// because it shares the store's data.
 enum Slots {
+    /// All slots: the result has every object of the store.
     All,
     /// Only the objects with these slots.
     Of(Posting),
@@ -134,11 +136,12 @@ impl<K: 'static> IntoIterator for Objects<K> {
 /// An iterator over the objects of a query result ([`Objects`]), by value.
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// The position of the current chunk in the posting. Zero for [`Slots::All`], which has no
+    /// The number of the current chunk of the posting. Always 0 for [`Slots::All`], which has no
     /// posting.
     chunk: usize,
-    /// The position of the next slot in the current chunk. For [`Slots::All`], the next slot
-    /// itself.
+    /// The number with which the next call continues:
+    /// - For [`Slots::All`], a slot.
+    /// - For [`Slots::Of`], a position in the current chunk.
     position: usize,
 }
 

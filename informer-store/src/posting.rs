@@ -60,8 +60,8 @@ impl Posting {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }
 
-    /// Returns the position in `chunks` of the chunk for `slot`: the chunk contains `slot`, or
-    /// [`insert`](Self::insert) would add `slot` to it.
+    /// Returns the position in `chunks` of the only chunk that can contain `slot`; 0 if the set is
+    /// empty.
     fn chunk_of(&self, slot: u32) -> usize {
         self.chunks.partition_point(|chunk| chunk[0] <= slot).saturating_sub(1)
     }

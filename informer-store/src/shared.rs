@@ -196,11 +196,11 @@ impl WriterNotes {
     }
 
     /// Records the failures of index functions in [`IndexNotes::failures`], and returns the new
-    /// ones.
+    /// ones. A failure is new if the index had no recorded failure of the same object.
     ///
-    /// For each object in `changes`, the failures in `failures` replace the recorded failures. The
-    /// failures of indexes under construction stay in `failures`. A failure is new if the index had
-    /// no recorded failure of the same object.
+    /// - First, the recorded failures of all objects in `changes` are removed.
+    /// - Then the failures of complete indexes are moved from `failures` to
+    ///   [`IndexNotes::failures`]. The failures of indexes under construction remain in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],

@@ -250,8 +250,8 @@ impl<E: Clone> SlotMap<E> {
         Some(entry)
     }
 
-    /// Fills the gap that a removed entry has left in the hash table with later cells. A search
-    /// stops at a free cell, so it would otherwise not find the entries of these cells.
+    /// Moves later cells of the hash table into the gap that a removed cell has left. A search
+    /// stops at a free cell, so without this it would not find the entries of the later cells.
     fn close_gap(&mut self, mut gap: usize) {
         let mut position = gap;
         loop {

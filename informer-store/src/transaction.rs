@@ -5,6 +5,9 @@
 //! states. A small transaction is applied by `commit` itself. So a reader waits at most until a few
 //! hundred changes have been applied. client-go holds its lock while it rebuilds every index
 //! (`threadSafeMap.Replace`).
+//!
+//! A slot is the number of an object in the store. An index under construction is not part of the
+//! state yet. The changes of each transaction are appended to its log, and applied to it later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,8 +38,8 @@ pub struct PreparedTransaction<'a> {
     next: Option<State>,
     progress: Progress,
     new_failures: Vec<IndexFailure>,
-    /// The failures of the functions of indexes that are still being built. [`WriterNotes`] already
-    /// has the failures of the other indexes.
+    /// The failures of index functions, only for indexes under construction. The failures of
+    /// complete indexes are in [`WriterNotes`].
     joining_failures: Vec<IndexFailure>,
 }
 
@@ -89,9 +92,10 @@ impl<'a> PreparedTransaction<'a> {
     /// Commits the transaction if it has not been committed, releases the write lock, and drops the
     /// replaced objects.
     ///
-    /// Returns the new failures. A failure means that an index lacks a changed object: the index
-    /// function failed, or the `Hash` or `Eq` of an index value panicked. If the index also failed
-    /// for the previous version of the object, a failure of the index function is not new.
+    /// Returns the new failures. Each means that an index lacks a changed object:
+    /// - The index function failed for the object. This failure is not new if the index also has a
+    ///   failure of the previous version.
+    /// - The `Hash` or `Eq` of an index value panicked. This failure is always new.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
@@ -126,20 +130,23 @@ impl fmt::Debug for PreparedTransaction<'_> {
     }
 }
 
-/// The changes of a transaction, with their index values. Once the changes are applied, it also has
-/// the replaced objects, or the old state.
+/// The changes of a transaction, with the index values of the added and updated objects. It also
+/// keeps the replaced objects and the old state, so that they can be dropped later.
 ///
 /// Drop the transaction while no lock is held, because destructors of objects are user code.
 pub(crate) struct Transaction<'a> {
     changes: Vec<Change<AnyObject>>,
     watermark: Option<&'a ResourceVersion>,
     of_namespaces: &'a [NamespaceProgress],
-    /// The index values for each index, in the order of [`WriterNotes::definitions`].
+    /// For each index: the index values of the added and updated objects. The indexes have the
+    /// order of [`WriterNotes::definitions`].
     computed: SmallVec<[Computed; 2]>,
-    /// For each change, the slot of the object, and `true` if the object is new in the store.
-    /// `None` if there was no object to remove.
+    /// For each change, the slot of its object, and `true` if the change added the object. An
+    /// element is `None` if its change removes an object that does not exist.
     slots: SmallVec<[Option<(u32, bool)>; 2]>,
+    /// The objects that the changes have replaced or removed.
     replaced: SmallVec<[Cached<AnyObject>; 2]>,
+    /// The state before the commit, if the commit has swapped the states.
     old_state: Option<State>,
     /// The failures that were caused by a panic of the `Hash` or `Eq` of an index value.
     panicked: Vec<IndexFailure>,
@@ -165,9 +172,11 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Applies the changes to a copy of the state, and returns the copy. Does nothing and returns
-    /// `None` if the changes can be applied in place: this is quick, and no hash table needs
-    /// compaction.
+    /// Applies the changes to a copy of the state, and returns the copy. If no copy is needed, does
+    /// nothing and returns `None`. A copy is needed in these cases:
+    /// - There are more than [`MAX_IN_PLACE`] changes.
+    /// - A hash table could grow.
+    /// - A hash table should be compacted, and no index is under construction.
     fn apply_to_copy(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
@@ -215,9 +224,9 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Appends the changes and the results of the index functions to
-    /// [`Joining::log`](crate::index::Joining::log) of each index under construction. `failures`
-    /// are the failures of these functions.
+    /// Appends the changes to the [`log`](crate::index::Joining::log) of each index under
+    /// construction, together with the values and failures of its index function. `failures`
+    /// contains the failures for all these indexes.
     fn log(&mut self, notes: &mut WriterNotes, mut failures: Vec<IndexFailure>) {
         let computed = self.computed.drain(notes.indexes.len()..);
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
@@ -238,8 +247,8 @@ impl<'a> Transaction<'a> {
 }
 
 /// Applies one change to `objects`. Returns two values:
-/// - The slot of the object, and `true` if the object is new in the store. `None` if there was no
-///   object to remove.
+/// - The slot of the object, and `true` if the change added the object. `None` if the change
+///   removes an object that does not exist.
 /// - The object that was replaced or removed, if any.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,

@@ -122,9 +122,11 @@ impl<K: 'static> StoreWriter<K> {
     /// reached), in one step. If a key is changed twice, the last change counts. If `watermark` is
     /// `None`, the watermark stays the same.
     ///
-    /// Returns the new failures. A failure means that an index lacks a changed object: the index
-    /// function failed, or the `Hash` or `Eq` of an index value panicked. If the index also failed
-    /// for the previous version of the object, a failure of the index function is not new.
+    /// Returns the new failures. Each means that an index lacks a changed object:
+    /// - The index function failed for the object. This failure is not new if the index also has a
+    ///   failure of the previous version.
+    /// - The `Hash` or `Eq` of an index value panicked. This failure is always new.
+    ///
     /// [`Indexer::index_failures`] returns all current failures.
     pub fn transaction(
         &mut self,

@@ -11,8 +11,8 @@ use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
 use crate::table::{Column, Order, Row};
 
-/// The documents of the inspector that are needed now. The task `terminal::read` requests them
-/// again and again.
+/// Which documents the task `terminal::read` requests from the inspector, again and again: the
+/// overview, unless paused, and the details of one informer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The identifier of the informer whose details are requested.
@@ -153,9 +153,9 @@ impl App {
         found.or((!visible.is_empty()).then_some(0))
     }
 
-    /// Returns `None` if no row is visible. Otherwise returns the selected row and the inspector's
-    /// response for its informer: the details, or the reason why they could not be read. Before the
-    /// response arrives, the second part of the pair is `None`.
+    /// Returns the selected row and the details of its informer; `None` if no row is visible. The
+    /// details are `None` until the inspector has responded, and `Err` with the reason if they
+    /// could not be read.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

@@ -108,7 +108,8 @@ fn handlers(row: &Row) -> Vec<Line<'static>> {
     headed(&rows)
 }
 
-/// Removes module paths from the name of a handler, which is the path of its type by default.
+/// Removes the module paths from a type name: `shop::Audit<core::Pod>` becomes `Audit<Pod>`. By
+/// default, a handler has the name of its type.
 fn plain_name(name: &str) -> String {
     let mut plain = String::new();
     for part in name.split("::") {

@@ -23,8 +23,7 @@ pub(crate) const MAX_PASSED: u32 = 10;
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: [Lane; Priority::COUNT],
-    /// For each lane, how often it was passed over since one of its keys was last taken, or since
-    /// it was last empty.
+    /// For each lane, how many keys in a row were taken from other lanes while the lane had keys.
     passed: [u32; Priority::COUNT],
     len: usize,
 }
@@ -141,20 +140,22 @@ impl Lane {
     }
 }
 
-/// One lane of a fair queue. The groups take turns: in each turn, one key of the group is taken.
+/// One lane of a fair queue. The groups take turns: in each turn, one key of one group is taken.
+/// Each group with keys has a number for its next turn. The group with the lowest number is next.
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
-    /// The hashes of the groups that have keys, by the number of the group's next turn. All groups
-    /// together number their turns, so the first group in this map is next.
+    /// The groups with keys, in the order of their next turns. Maps the number of a group's next
+    /// turn to the hash of the group.
     order: BTreeMap<u64, u64>,
-    /// The highest number of a turn in `order` so far.
+    /// A counter: the last number that was assigned to a turn of any group.
     turn: u64,
 }
 
 #[derive(Debug)]
 struct Group {
     list: List,
+    /// The number of the group's next turn.
     turn: u64,
 }
 

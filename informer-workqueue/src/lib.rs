@@ -55,9 +55,8 @@
 //!
 //! After a restart, all existing objects are queued, and urgent changes should not wait for all of
 //! them. So add initial objects and resyncs with [`Priority::Low`]. Keys of higher priorities are
-//! taken first, but cannot starve keys of lower priorities: if a priority has queued keys and was
-//! skipped ten times in a row, its next key is taken. Two priorities can reach this limit together,
-//! so a priority with queued keys gets at least one item in twelve.
+//! taken first, but cannot starve keys of lower priorities: while a priority has queued keys, at
+//! most eleven keys in a row are taken from other priorities.
 //!
 //! ```
 //! use informer_workqueue::{Priority, Workqueue};

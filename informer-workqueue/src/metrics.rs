@@ -69,9 +69,9 @@ pub trait Metrics: Send + Sync {
         let _ = (queue, worked);
     }
 
-    /// Called during each call of `add_after`, `add_after_with_priority` or `add_rate_limited`, not
-    /// when the delay ends. Also called when an item ends with a retry or with
-    /// [`done_after`](crate::Item::done_after). Not called after a shutdown.
+    /// Called when a key is retried, or is added with a delay, for example by `add_after` or
+    /// [`done_after`](crate::Item::done_after). The call happens at the beginning of the delay. Not
+    /// called after a shutdown.
     fn retried(&self, queue: &str) {
         let _ = queue;
     }

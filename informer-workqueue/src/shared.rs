@@ -74,8 +74,9 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Adds the keys whose delay is over, and then does the same as [`change`](Self::change). The
-    /// closure also receives the current time, or `None` if the queue has no metrics.
+    /// Adds the keys whose delay is over, and calls `change` with the locked state. Then wakes
+    /// waiters and reports metrics. `change` also receives the current time, or `None` if the queue
+    /// has no metrics.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {
@@ -171,8 +172,9 @@ impl<T> Shared<T> {
         drop(self.change(|state| state.shut_down(mode)));
     }
 
-    /// Returns `Some(true)` after a complete drain, and `Some(false)` if a shutdown without a drain
-    /// ended the wait. Otherwise registers the waker.
+    /// Returns the result of `shut_down_with_drain`: `true` after a complete drain, `false` if a
+    /// shutdown without a drain has ended the wait. If the wait continues, registers `waker`,
+    /// stores its new ticket in `ticket`, and returns `None`.
     pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let was_waiting = ticket.is_some();

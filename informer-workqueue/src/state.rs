@@ -25,8 +25,8 @@ use crate::{Priority, UnfinishedWork};
 /// Wakers, usually one, which must be called while the queue's lock is not held.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
-/// Whether the queue is shut down, and with which method. If both methods were called, the later
-/// call counts.
+/// Whether the queue is shut down, and by which method: `shut_down` or `shut_down_with_drain`. If
+/// both were called, the mode is that of the later call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
@@ -89,13 +89,13 @@ pub(crate) enum Next {
     At(Instant),
 }
 
-/// The result of [`State::end`]: the key of the ended item, the time for which the worker had the
-/// item, and whether `end` added or delayed the key.
+/// The result of [`State::end`].
 pub(crate) struct Ended<T> {
-    /// The key, if the queue does not keep it. It must be dropped while the lock is not held.
+    /// The key of the ended item, to be dropped while the lock is not held. `None` if the key is
+    /// still queued or delayed.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// `true` if the caller passed [`Next::Now`] or [`Next::At`] to `end`, and the queue is open.
+    /// Whether `end` queued or delayed the key because of its argument `next`.
     pub(crate) is_added_again: bool,
 }
 
@@ -136,7 +136,7 @@ impl<T> State<T> {
         self.mode == Mode::Open
     }
 
-    /// Returns and resets the number of keys that became pending.
+    /// Returns the number of keys that became pending since the last call.
     pub(crate) fn take_added(&mut self) -> usize {
         std::mem::take(&mut self.added)
     }
@@ -197,8 +197,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Adds the keys whose delay is over. If `is_timed` is `true`, records `now` as the time at
-    /// which a key becomes pending.
+    /// Makes each key pending whose delay is over. If `is_timed` is `true`, records `now` as the
+    /// start of the wait of each key that was not pending before.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -207,8 +207,9 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item. Queues its key if the key was added while a worker had the item. Also adds or
-    /// delays the key as `next` requires, but never queues the key twice.
+    /// Ends an item. Queues its key if the key was added while a worker had the item, or if `next`
+    /// is [`Next::Now`]. Delays the key if `next` is [`Next::At`]. After a shutdown, `next` is
+    /// ignored.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -248,9 +249,9 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns whether getters must stop waiting: the queue is shut down, and no key is queued.
-    /// During a drain, getters also wait for the keys that will be queued again when their items
-    /// end.
+    /// Returns whether getters will receive no more keys: the queue is shut down, and no key is
+    /// queued. During a drain, returns `false` while `returning` is not 0, because that many keys
+    /// will be queued again.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
@@ -289,9 +290,9 @@ impl<T> State<T> {
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns the result of `shut_down_with_drain`. If the wait must continue, registers `waker`
-    /// and returns `None`. `was_woken` is `true` if the queue has woken the drainer. The wait is
-    /// then over, even if keys or items remain: the result is `Some(false)` in this case.
+    /// Returns `Some(true)` after a complete drain, and `Some(false)` if the wait has ended without
+    /// a complete drain. If the wait continues, registers `waker` and returns `None`. `was_woken`
+    /// is `true` if the queue has woken the drainer, which always ends the wait.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,
@@ -313,7 +314,7 @@ impl<T> State<T> {
     /// Selects the tasks to wake after a change, and returns their wakers. A getter is awake from
     /// this selection until its next poll.
     ///
-    /// - Getters are woken until as many are awake as keys are queued.
+    /// - If more keys are queued than getters are awake, the missing number of getters is woken.
     /// - One getter is woken to set a timer, if a [timer is needed](Self::needed_timer) and no
     ///   getter is awake.
     /// - After a shutdown, all getters and drainers are woken once their wait is over.
@@ -365,7 +366,8 @@ impl<T: Eq> State<T> {
     }
 
     /// Delays a key until `at`, unless the queue is shut down. If the key was delayed before, keeps
-    /// the earlier time and the higher priority. The result is that of [`add`](Self::add).
+    /// the earlier time and the higher priority. Returns the passed `T` if the queue does not store
+    /// it. The caller must drop the returned `T` while the lock is not held.
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);

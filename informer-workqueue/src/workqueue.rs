@@ -155,8 +155,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// enabled.
     ///
     /// # Cancel safety
-    /// Cancel safe: dropping the future loses no key. If you stop polling the future, drop it.
-    /// Otherwise, an added key can wake this future and no other worker, so that the key stays
+    /// Cancel safe: dropping the future loses no key. Do not keep the future without polling it:
+    /// the queue can wake it for an added key instead of a waiting worker, and the key then stays
     /// queued.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await

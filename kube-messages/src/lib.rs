@@ -30,8 +30,8 @@
 //! bytes. The type has the prefix `[` for lists, `{` for maps, `*` for optional fields, and `!` for
 //! fields that are in JSON even if they are empty. A field with the JSON name `-` contains a
 //! message whose fields are, in JSON, among the fields of the outer message. The word `choice`
-//! after the name of a message means that the form of the message in JSON is the value of one of
-//! its fields, instead of an object; see [`Message::is_choice`].
+//! in the first line of a message means that JSON has only the value of one field, instead of an
+//! object with all fields; see [`Message::is_choice`].
 
 mod wire;
 mod write;
@@ -66,14 +66,14 @@ pub struct Message {
     pub name: &'static str,
     /// The number with which [`Messages::at`] returns this message.
     pub index: usize,
-    /// Whether the form of the message in JSON is the value of one of its fields, instead of an
-    /// object. If several of its fields are present, JSON has the value of the field with the
-    /// highest number.
+    /// Whether JSON has the value of one field in place of an object with all fields. For example,
+    /// the JSON of an `ExtraValue` is `["a"]`, and not `{"items": ["a"]}`. If the message has
+    /// several fields, JSON has the value of the field with the highest number.
     pub is_choice: bool,
     /// The fields in the order of their numbers, as Go encodes them.
     pub fields: Vec<Field>,
-    /// For each field number: the field's position in `fields` plus one, or 0 if there is no such
-    /// field.
+    /// The table with which [`field`](Self::field) finds a field. For each field number: the
+    /// field's position in `fields` plus one, or 0 if there is no such field.
     places: Vec<u8>,
 }
 
@@ -133,9 +133,13 @@ pub enum Type {
 /// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value. JSON omits zero and empty values; but an empty [`Type::Message`] is `{}`, an
-    /// empty quantity is `"0"`, and an empty [`Type::IntOrString`] is `0`. Go's protobuf encoder
-    /// always writes the field, except bytes that are nil.
+    /// One value. JSON omits the field if the value is zero or empty. Values of these types are
+    /// never omitted; in JSON, their empty values are:
+    /// - [`Type::Message`][]: `{}`
+    /// - [`Type::Quantity`][]: `"0"`
+    /// - [`Type::IntOrString`][]: `0`
+    ///
+    /// In protobuf, Go always writes the field, except bytes that are nil.
     Plain,
     /// One value, which JSON never omits.
     Always,
@@ -217,7 +221,7 @@ impl Messages {
                 _ => messages.push(Message::new(first_word(line), messages.len(), words.len() > 1)),
             }
         }
-        messages.iter_mut().for_each(Message::complete);
+        messages.iter_mut().for_each(Message::index_fields);
         Self { kinds, names, messages }
     }
 }
@@ -244,8 +248,9 @@ impl Message {
         self.fields.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// Sorts `fields` by number, and computes `places` from their order.
-    fn complete(&mut self) {
+    /// Sorts `fields` by number, and fills `places`, in which [`field`](Self::field) looks up
+    /// numbers.
+    fn index_fields(&mut self) {
         self.fields.sort_by_key(|field| field.number);
         let numbers = self.fields.last().map_or(0, |field| field.number as usize + 1);
         self.places = vec![0; numbers];

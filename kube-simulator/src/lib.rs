@@ -172,16 +172,17 @@
 //! - **Bookmarks** are sent even if nothing was written since the last bookmark, so two bookmarks
 //!   can have the same resource version. In a real cluster, there are always other writes between
 //!   two bookmarks, such as those to Leases.
-//! - **Slow watches** are closed at a lag of 10,000 events. By contrast, a real server limits the
-//!   time for which it waits for slow watches. A test that writes at full speed could exceed this
-//!   time, so the simulator limits it only on request
+//! - **Slow watches** are closed at a lag of 10,000 events. By contrast, a real server waits for a
+//!   slow client, and closes the watch after a too long wait. If a test writes at full speed,
+//!   clients cannot keep up, so the simulator applies the real server's rule only on request
 //!   ([`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time)). If a client
-//!   reads nothing at all, its watch is closed, and counted in `/metrics`, only when the client
-//!   reads again. A real server does not close watches of Event objects, which have no watch cache.
+//!   stops reading, the simulator closes the watch, and counts it in `/metrics`, only when the
+//!   client reads again. A real server does not close watches of Event objects, which have no watch
+//!   cache.
 //! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder)
 //!   enables. For example, the list option `shardSelector` is ignored.
-//! - **Paths.** `/metrics` contains only `apiserver_terminated_watchers_total`, and paths that begin
-//!   with `/api/v1/watch` do not exist.
+//! - **Paths.** `/metrics` contains only `apiserver_terminated_watchers_total`, and paths that
+//!   begin with `/api/v1/watch` do not exist.
 //! - **Limits** are those of a real server: 3 MiB per request, 10,000 operations and 3 MiB of
 //!   copies per JSON patch, 256 KiB of annotations, 128 bytes for a field manager, 1.5 MiB per
 //!   object in etcd, 32 seconds for the head of a request and 60 for its body. The simulator adds a

@@ -39,7 +39,7 @@ enum Step {
     LongE2e,
 }
 
-/// Two features of the package `quickstart`. The steps that run tests do not enable them.
+/// The optional features of the package `quickstart`, for clippy. Tests run without these features.
 const CLIPPY_FEATURES: &str = "quickstart/cluster,quickstart/inspect";
 
 const CLIPPY: &[&str] =

@@ -83,15 +83,15 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
 }
 
-/// Generates and compiles one library for all definitions: the files `collection`, and those in the
-/// Go modules [`OTHERS`].
-fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signals) -> anyhow::Result<()> {
+/// Generates and compiles the package `collection`. Its definitions are in the files `files`, and
+/// in the Go modules [`OTHERS`].
+fn check_collection(folder: &Path, mut files: Vec<PathBuf>, signals: &Signals) -> anyhow::Result<()> {
     let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
     all.write()?;
     for module in OTHERS {
-        collection.extend(definitions(module, &all.folder)?);
+        files.extend(definitions(module, &all.folder)?);
     }
-    all.generate(&collection, signals)?;
+    all.generate(&files, signals)?;
     all.cargo("check", &[], signals)
 }
 

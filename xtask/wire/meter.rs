@@ -15,7 +15,8 @@ use crate::protocol::{Plan, now};
 pub(crate) struct Meter {
     last_pass: u64,
     received: AtomicUsize,
-    /// The number of (handler, object) pairs in which the handler lacks the object's last state.
+    /// How many final states the handlers have not received yet. Each handler receives one final
+    /// state of each object.
     missing: AtomicUsize,
     /// The resource version and the time of each event of the first handler; `None` if times are
     /// not recorded.
@@ -47,7 +48,7 @@ impl Meter {
         }
     }
 
-    /// Waits until all handlers have received the last state of each object. Returns the number of
+    /// Waits until all handlers have received the final state of each object. Returns the number of
     /// events of all handlers.
     pub(crate) async fn done(&self) -> usize {
         self.done.notified().await;

@@ -1,7 +1,7 @@
 //! The client's side of the protocol of `cargo xtask bench wire`: arguments, and lines on standard input and output.
 //!
 //! A client prints `ready`, waits for a line, starts its informer, and prints `synced OBJECTS`. When all handlers have the
-//! last state of each object, it prints `done EVENTS`. It ends when its standard input ends. The
+//! final state of each object, it prints `done EVENTS`. It ends when its standard input ends. The
 //! clients in Go and Java also collect garbage at the line `collect`, and then print `collected`.
 
 use std::io::Write;
@@ -21,9 +21,8 @@ pub(crate) struct Plan {
     pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
-    /// The events consist of passes, each of which updates every object once. This is the resource
-    /// version of the first event of the last pass. An object with this version or a later one is
-    /// in its last state.
+    /// The resource version of the first event of the last pass. In each pass, the server updates
+    /// every object once. An object with this version or a higher one is in its final state.
     pub(crate) last_pass: u64,
     /// The file for the time of each event; `None` if times are not recorded.
     pub(crate) times: Option<PathBuf>,

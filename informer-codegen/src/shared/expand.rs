@@ -125,11 +125,12 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Groups `items` by their [`Gate`], and returns the generated code of each group. The closure
-/// `gate` returns the gate of an item, and `expand` generates the code of a group.
+/// Generates the code of `items`, with one part for all items that have the same [`Gate`]. The
+/// closure `gate` returns the gate of an item, and `expand` generates the code of items with one
+/// gate.
 ///
-/// The macros of the gate surround the code of its group. The code for the gate `outer` has no
-/// macros, because the surrounding code already has these macros.
+/// The macros of its gate surround each part. Exception: the part with the gate `outer` has no
+/// macros of its own, because the caller puts all parts inside the macros of `outer`.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

@@ -1,5 +1,6 @@
-//! The parts that `cargo xtask codegen` also uses, to generate the accessors of Kubernetes'
-//! built-in kinds.
+//! The modules that generate accessors: methods that return informers, such as
+//! `factory.core().v1().pods()`. This crate uses the modules for custom resources. For Kubernetes'
+//! built-in kinds, `cargo xtask codegen` uses them.
 #![allow(clippy::missing_errors_doc, clippy::must_use_candidate)]
 
 pub(crate) mod expand;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// The maximum random part of the wait between attempts to acquire the lease, as a multiple of the
-/// retry period. client-go: `JitterFactor`.
+/// The maximum random time that is added to the wait between two attempts to acquire the lease, in
+/// retry periods. client-go: `JitterFactor`.
 pub(super) const JITTER_FACTOR: f64 = 1.2;
 
 /// The lease of an election, the candidate's identity and the timing.
@@ -67,12 +67,14 @@ impl LeaderElectionConfig {
     /// Default: 10 s. The time counts from the start of the last request that renewed the lease.
     ///
     /// The deadline must be shorter than the [lease duration](Self::lease_duration), which remains
-    /// 15 s unless it is set, too. If the cancelled work does not end, it is dropped halfway
-    /// between the two: with the defaults, 12.5 s after the start of that request.
+    /// 15 s unless it is set, too.
     ///
-    /// Other candidates wait for the whole lease duration: by default, 15 s. So there is never more
-    /// than one leader if the fastest clock runs less than 1.2 times (15 s / 12.5 s) as fast as the
-    /// slowest.
+    /// If the cancelled work does not end, the leader drops the work. The time until the drop is
+    /// the average of the renew deadline and the lease duration: by default, 12.5 s.
+    ///
+    /// Other candidates wait for the whole lease duration: by default, 15 s. So two candidates can
+    /// lead at once only if the clock of one machine runs at least 1.2 times (15 s / 12.5 s) as
+    /// fast as the clock of the other.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
@@ -94,9 +96,11 @@ impl LeaderElectionConfig {
         self.renew_deadline / 2
     }
 
-    /// Returns how long the leader's work can run without a renewal of the lease before the work is
-    /// dropped. The time counts from the start of the last request that acquired or renewed the
-    /// lease.
+    /// Returns the time after which a leader that cannot renew its lease drops its work. This is
+    /// the average of the renew deadline and the lease duration: by default, 12.5 s. The time
+    /// counts from the start of the last request that acquired or renewed the lease.
+    ///
+    /// The leader has already cancelled the work at the renew deadline.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }

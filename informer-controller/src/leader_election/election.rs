@@ -80,14 +80,15 @@ impl Election {
         self.seen.as_ref().and_then(|(lease, _)| record::holder(lease))
     }
 
-    /// Returns the deadline of the next renewal, after which the leader cancels its work. `None` if
-    /// this candidate does not lead.
+    /// Returns the time by which the leader must renew the lease. A leader that has not renewed the
+    /// lease by then cancels its work. `None` if this candidate does not lead.
     pub(super) fn renew_by(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.renew_deadline)
     }
 
-    /// Returns the time at which the work is dropped if the lease is not renewed before. `None` if
-    /// this candidate does not lead.
+    /// Returns the time at which the leader drops work that has not ended after its cancellation.
+    /// The leader cancels the work earlier, at [`renew_by`](Self::renew_by). Each renewal of the
+    /// lease postpones both times. `None` if this candidate does not lead.
     pub(super) fn work_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.work_limit())
     }
@@ -97,7 +98,8 @@ impl Election {
         self.renewed = None;
     }
 
-    /// Returns the first request of an attempt to acquire or renew the lease.
+    /// Returns the first request of an attempt to acquire or renew the lease. `date` is the current
+    /// date, which is written into the lease.
     pub(super) fn begin(&self, date: Timestamp) -> Request {
         match (&self.seen, &self.claim, self.renewed) {
             (Some((lease, _)), Some(claim), Some(_)) if !self.is_seen_outdated && claim.holds(lease) => {
@@ -107,8 +109,12 @@ impl Election {
         }
     }
 
-    /// Updates this candidate after a response. Returns the next request of the attempt, or the
-    /// result of the attempt. `sent` is the time at which `request` was started.
+    /// Processes the response to a request that was sent to acquire or renew the lease. Returns the
+    /// next request, or the result if no further request is necessary.
+    ///
+    /// - `sent`: the local time at which the request was started.
+    /// - `now`: the local time after the response.
+    /// - `date`: the current date, which the next request writes into the lease.
     pub(super) fn process_response(
         &mut self,
         request: &Request,
@@ -153,8 +159,8 @@ impl Election {
         Next::Leading
     }
 
-    /// Records a lease that was read. Returns the next request of the attempt, or the result of the
-    /// attempt.
+    /// Records a lease that was read from the server. Returns the next request to acquire or renew
+    /// the lease, or the result if no further request is necessary.
     fn process_read(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
         self.is_seen_outdated = true;
         let since = self.observe(lease, now);
@@ -251,9 +257,9 @@ impl Election {
         }
     }
 
-    /// Returns the wait before the next attempt. A leader waits for one retry period. Another
-    /// candidate waits longer by a random part: `share`, from 0 to 1, times the maximum of this
-    /// part.
+    /// Returns the wait before the next attempt to acquire or renew the lease. For the leader, this
+    /// is one retry period. For a candidate that does not lead, this is a random time from 1 to 2.2
+    /// retry periods: `share`, from 0 to 1, is the position in this range.
     pub(super) fn pause(&self, share: f64) -> Duration {
         let jitter = if self.renewed.is_some() { 0.0 } else { share * super::config::JITTER_FACTOR };
         self.config.retry_period.mul_f64(1.0 + jitter)

@@ -62,8 +62,6 @@ impl ElectionStatus {
 
     /// Returns why the last attempt to acquire, renew or release the lease failed. `None` if it did
     /// not fail. An attempt that finds another leader does not count as failed.
-    ///
-    /// The failure of a request is returned at once, before the attempt ends.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()

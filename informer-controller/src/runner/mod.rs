@@ -73,17 +73,17 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// - Two workers never process the same key at once. After the last change that queues a key, the
 ///   key is reconciled at least once more.
-/// - Workers start when all informers are synced. An informer of several namespaces can be synced
-///   although the server refuses one of them, and namespaces can be
-///   [added](SharedIndexInformer::add_namespace) later. The keys of such a namespace wait until the
-///   informer has listed the namespace. If that takes longer than the
-///   [sync timeout](Self::sync_timeout), a warning names the namespace. If the informer stops
-///   before it has listed the namespace, the keys are dropped.
-/// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
-///   informers is dropped without a call, because a call would treat its object as deleted. While
-///   only some informers have removed the namespace, the key is parked: it waits without occupying
-///   a worker. After a removal during a call, [`ReconcileRequest::is_namespace_watched`] returns
-///   `false`.
+/// - Workers start when all informers are synced.
+/// - A key is parked until each informer that watches the key's namespace has listed it: the key
+///   waits without occupying a worker. (A synced informer can lack a namespace that the server
+///   refuses, or that was [added](SharedIndexInformer::add_namespace) later.) If the key waits
+///   longer than the [sync timeout](Self::sync_timeout), a warning names the namespace. If the
+///   informer stops before it has listed the namespace, the key is dropped.
+/// - A key is dropped without a call if its namespace was
+///   [removed](SharedIndexInformer::remove_namespace) from all informers that queue keys: a call
+///   would treat its object as deleted. If only some of these informers have removed the namespace,
+///   the key is parked. If the namespace is removed during a call,
+///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked until the caches have the
@@ -204,9 +204,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` is called with the old and with the new object, so that a change
     /// of the owner queues both owners. For a deletion, `keys` is called with the last known state
-    /// of the object. Sometimes this state is new: the object changed shortly before its deletion,
-    /// and no earlier event had the change. Then `keys` is also called with the state before the
-    /// change.
+    /// of the object. If no earlier event contained this state, `keys` is also called with the
+    /// state from the last earlier event.
     ///
     /// `keys` runs in a handler, so `keys` must be quick and must not block. If `keys` panics, the
     /// event is lost and the panic is logged.

@@ -49,11 +49,13 @@ enum Coverage {
     /// - The cache is a trigger cache and no longer watches the namespace, but another trigger
     ///   cache still does.
     Partial {
-        /// The index in `Readiness::caches` of the cache for which the keys wait.
+        /// The cache for which the keys wait: a position in `Readiness::caches`.
         cache_index: usize,
-        /// Set when this cache has listed the namespace, or watches the namespace again. Cancelled
-        /// if the informer of this cache stops, or stops listing the namespace because it was
-        /// removed.
+        /// Set when the cache at `cache_index` has listed the namespace. If the namespace was
+        /// removed from this cache: set when the namespace is added to the cache again.
+        ///
+        /// Cancelled when the informer of this cache stops, or when the namespace is removed before
+        /// it has been listed.
         complete: Completion,
         /// One token for each trigger cache that watches the namespace. A token is cancelled when
         /// its cache stops watching the namespace.
@@ -80,20 +82,22 @@ pub(super) enum Action {
     Drop,
 }
 
-/// The data for [`is_namespace_watched`](super::ReconcileRequest::is_namespace_watched) during one
-/// reconcile call. It is created before the call, for the namespace of the key.
+/// The removals of a key's namespace from the caches, before and during one reconcile call. Created
+/// before the call, and read by
+/// [`is_namespace_watched`](super::ReconcileRequest::is_namespace_watched).
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamespaceView {
     /// Whether the namespace was removed from at least one cache before this view was created.
     is_released: bool,
-    /// One token for each cache that watched the namespace when this view was created. A token is
-    /// cancelled when its cache stops watching the namespace.
-    removed: Vec<CancellationToken>,
+    /// One token for each cache that watched the namespace at the creation of this view. The token
+    /// is cancelled when the namespace is removed from the cache, for example during the reconcile
+    /// call.
+    removal_tokens: Vec<CancellationToken>,
 }
 
 impl NamespaceView {
     pub(super) fn is_namespace_watched(&self) -> bool {
-        !self.is_released && !self.removed.iter().any(CancellationToken::is_cancelled)
+        !self.is_released && !self.removal_tokens.iter().any(CancellationToken::is_cancelled)
     }
 }
 
@@ -124,7 +128,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         let Some(namespace) = (self.namespace_of)(key) else { return view };
         for read in self.caches.iter() {
             match read.cache.namespace_watch(namespace) {
-                NamespaceWatch::Watched { removed } => view.removed.push(removed),
+                NamespaceWatch::Watched { removed } => view.removal_tokens.push(removed),
                 NamespaceWatch::Released { .. } => view.is_released = true,
                 NamespaceWatch::Unrecorded => {}
             }
@@ -132,9 +136,11 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until the caches have listed the key's namespace and have the controller's writes for
-    /// the key, or until the key must be dropped. Returns `false` if the deadline of a write ended
-    /// the wait, and `true` otherwise.
+    /// Waits until a worker can reconcile the key, or must drop the key. A worker can reconcile the
+    /// key when the caches have listed its namespace and have the controller's writes for the key.
+    ///
+    /// Returns `false` if a write was still missing in a cache at the write's deadline. Returns
+    /// `true` in all other cases, also for a key that must be dropped.
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {
@@ -196,9 +202,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until the [`Coverage`] of a namespace can have changed: until `complete` is set or
-/// cancelled, or one of `watch_tokens` is cancelled. The arguments are the fields of
-/// [`Coverage::Partial`].
+/// Waits until a cache has listed a namespace, watches the namespace again, or stops watching it.
+/// Also returns if the informer stops. The arguments are the fields of [`Coverage::Partial`].
 async fn coverage_change(complete: &Completion, watch_tokens: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = watch_tokens.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
@@ -208,12 +213,12 @@ async fn coverage_change(complete: &Completion, watch_tokens: &[CancellationToke
     }
 }
 
-/// Returns whether a completion is neither set nor cancelled.
+/// Returns whether the event of this [`Completion`] can still happen.
 fn is_pending(completion: &Completion) -> bool {
     !completion.has_synced() && completion.wait().now_or_never().is_none()
 }
 
-/// Returns whether a completion is cancelled and not set.
+/// Returns whether the event of this [`Completion`] did not happen and never will.
 fn is_cancelled(completion: &Completion) -> bool {
     matches!(completion.wait().now_or_never(), Some(Err(_)))
 }

@@ -43,8 +43,9 @@ where
     R: Future<Output = Result<Reconciled, E>> + Send,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Processes keys until `stop` is cancelled, or until the queue is shut down and empty. A
-    /// running reconcile call is not interrupted when `stop` is cancelled.
+    /// Reconciles, parks or drops each key that this worker takes from the queue. Returns when the
+    /// queue is shut down and empty. If `stop` is cancelled, returns after the running reconcile
+    /// call, and leaves the other keys in the queue.
     pub(super) async fn run(self, stop: CancellationToken) {
         // The inner `None` is the end of the queue.
         while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {

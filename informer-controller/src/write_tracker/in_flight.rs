@@ -11,12 +11,16 @@ use super::pending::Condition;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
 
-/// A guard for a write whose request has no response yet. Report the outcome when the response
-/// arrives. Drop the guard after an error without a response, and after a successful deletion.
+/// A guard for a write whose request has no response yet. After the request, do one of the
+/// following:
 ///
-/// After a drop without a report, the server has possibly applied the write, or can still apply it.
-/// So the key for which the write was recorded is not [ready](KeyWrites::is_ready) until the
-/// tracker's [deadline](crate::WriteTracker::with_deadline), which counts from the drop.
+/// - The server returned the written object: call [`wrote`](Self::wrote).
+/// - The server rejected the write: call [`refused`](Self::refused).
+/// - The server accepted a deletion: drop the guard.
+/// - The server has possibly applied the write, for example after a timeout: drop the guard.
+///
+/// After a drop, the key for which the write was recorded is not [ready](KeyWrites::is_ready) until
+/// the tracker's [deadline](crate::WriteTracker::with_deadline), which counts from the drop.
 ///
 /// If the dropped guard is from [`begin_deletion`](KeyWrites::begin_deletion), the key is ready
 /// before the deadline when the store no longer has the object, or has it with a deletion
@@ -24,9 +28,9 @@ use informer_factory::SharedIndexInformer;
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The id of the write in the tracker, and the [`Condition`] that ends the wait of the key.
-    /// `None` if the informer will never receive the write, or if a method of this guard has
-    /// reported the outcome.
+    /// The id of the write in the tracker, and the condition that ends the key's wait for the
+    /// write. `None` after a report of the outcome. Also `None` for the deletion of an object that
+    /// the informer never receives: the key does not wait for it.
     condition: Option<(u64, Condition)>,
     outcome_known: CancellationToken,
 }
@@ -58,9 +62,12 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports a failed request that the server has possibly applied. The key then waits until
-    /// `settlement` has read the outcome from the server. Without `settlement`, the key waits as it
-    /// does after a drop of this `WriteInFlight`: at most until the tracker's deadline.
+    /// Reports that the request failed, but that the server has possibly applied it.
+    ///
+    /// - With a `settlement`, the object is read from the server. The key waits until the cache has
+    ///   the state that was read.
+    /// - Without a `settlement`, the key waits at most until the tracker's deadline, as after a
+    ///   drop of this guard.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

@@ -65,9 +65,8 @@ pub use key_writes::KeyWrites;
 /// - The write was a deletion, and the store does not have the object (identified by its UID), or
 ///   has it with a deletion timestamp.
 /// - The server has rejected the write.
-/// - The outcome of the request is unknown (a lost connection, a timeout or a 5xx status).
-///   [`KeyWrites::ready`] has read the object from the server, and the store has the state that was
-///   read.
+/// - The store has the state that [`KeyWrites::ready`] has read from the server, after a request
+///   with an unknown outcome (a lost connection, a timeout or a 5xx status).
 /// - The [deadline](Self::with_deadline) is over.
 ///
 /// A key does not wait in these cases:
@@ -99,8 +98,9 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// The number of keys with writes at which [`sweep`](Self::sweep) removes the expired writes of
-    /// all keys.
+    /// A threshold for the number of keys in `pending`, below which [`sweep`](Self::sweep) does
+    /// nothing. After each sweep, the threshold is twice the number of remaining keys, and at least
+    /// [`MIN_KEYS_TO_SWEEP`].
     sweep_at: usize,
 }
 
@@ -109,8 +109,8 @@ struct Keys<T> {
 /// user code.
 type Garbage = Vec<Arc<Pending>>;
 
-/// The minimum number of keys with writes at which the expired writes of all keys are removed; see
-/// [`Keys::sweep_at`].
+/// The lowest value of [`Keys::sweep_at`]: a tracker with fewer keys never searches all keys for
+/// expired writes.
 const MIN_KEYS_TO_SWEEP: usize = 1_024;
 
 /// The longest deadline that a tracker can have: a year.
@@ -127,14 +127,16 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self::with_deadline(Self::DEADLINE)
     }
 
-    /// Returns a tracker with this deadline: how long a key waits for one write at most. When the
-    /// deadline is over, the key is [ready](KeyWrites::is_ready) although a cache can lack the
-    /// write, and a controller reconciles the key.
+    /// Returns a tracker with this deadline: the longest time for which a key waits for one write.
+    /// When the deadline is over, the key is [ready](KeyWrites::is_ready) although a cache can lack
+    /// the write, and a controller reconciles the key.
     ///
-    /// The time counts from the start of the request. It starts again at two events:
+    /// The time counts from the last of these events:
     ///
+    /// - The request starts.
     /// - The request ends or is cancelled.
-    /// - The outcome is unknown, and [`KeyWrites::ready`] has read the object from the server.
+    /// - [`KeyWrites::ready`] has read the object from the server, because the outcome of the
+    ///   request was unknown.
     ///
     /// Set a deadline that is longer than the lag of the caches when the server is busy. After a
     /// cancelled create, update or patch, the key waits for the whole deadline.
@@ -168,8 +170,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     /// - A write is counted when [`KeyWrites::is_ready`] or [`KeyWrites::ready`] is called for its
     ///   key. If a newer write is recorded before this call, the older write is possibly never
     ///   counted.
-    /// - If a request ends after the deadline, the deadline starts again, and the write is possibly
-    ///   counted a second time.
+    /// - If a request takes longer than the deadline, its write is possibly counted twice: during
+    ///   the request and after the request.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -180,7 +182,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Records a write for `key`, which then waits until `condition` is met. Returns the id of the
-    /// write and the same condition, which a [`WriteInFlight`] keeps.
+    /// write, and `condition` for a [`WriteInFlight`].
     fn add(&self, key: &T, condition: Condition) -> (u64, Condition) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -216,8 +218,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Replaces the condition of a write, and restarts the deadline of the write. If the write was
-    /// already removed, it is recorded again.
+    /// Changes the condition that ends the key's wait for the write `id`. The deadline of the write
+    /// starts again. If the write was already removed from the tracker, records it again.
     fn replace_condition(&self, key: &T, id: u64, condition: Condition) {
         let replaced = Arc::new(Pending::new(id, self.until(), condition));
         let mut keys = self.shared.keys.lock();
@@ -243,9 +245,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(self.remove(key, id));
     }
 
-    /// Removes each write for the key whose condition is met, or whose deadline is over. Returns
-    /// the remaining writes, and whether any write was late: its deadline was over and its
-    /// condition was not met.
+    /// Returns the writes for which the key still waits, and removes all other writes of the key.
+    /// The second value is `true` if the deadline of a removed write was over and its condition was
+    /// not met.
     fn unmet(&self, key: &T) -> (Vec<Arc<Pending>>, bool) {
         let all = self.shared.keys.lock().pending.get(key).cloned().unwrap_or_default();
         // I8: stores are read without a lock.

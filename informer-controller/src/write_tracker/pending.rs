@@ -49,7 +49,7 @@ impl Pending {
         is_over
     }
 
-    /// Returns whether [`expire`](Self::expire) has marked the write.
+    /// Returns whether the deadline was over at an earlier call of [`expire`](Self::expire).
     pub(super) fn is_expired(&self) -> bool {
         self.is_expired.load(Ordering::Relaxed)
     }
@@ -61,18 +61,21 @@ impl Pending {
 pub(super) enum Condition {
     /// Met when the cache has reached the resource version `version`.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// The object must leave the cache. Met when the cache has removed the object, or has reached
-    /// the resource version `version`. There are two cases:
+    /// Met when the cache no longer has the object. Also met when the cache has reached the
+    /// resource version `version`, at which the object was outside the informer's scope. There are
+    /// two cases:
     /// - The object on the server does not match the selector of the informer. `version` is the
     ///   version of this object.
-    /// - The object does not exist on the server. `version` is the version of the response that
-    ///   showed this.
+    /// - The object does not exist on the server. `version` is the resource version of the response
+    ///   to the request that read the object.
     Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
     /// For a request to delete an object. Met in two cases:
-    /// - The cache has reached `version`, the version of the object before the request, and
-    ///   `shows_deletion` returns `true`.
-    /// - The token `is_over` is cancelled. This means that the server has rejected the request, or
-    ///   that another condition has replaced this one.
+    /// - The cache does not have the object, or has the object with a deletion timestamp:
+    ///   `shows_deletion` returns `true`. The cache must also have reached `version`, the version
+    ///   of the object before the request. An older cache possibly lacks the object because it has
+    ///   not received it yet.
+    /// - The token `is_over` is cancelled, because the outcome was reported to the
+    ///   [`WriteInFlight`](super::WriteInFlight).
     Deletion {
         watermarks: Watermarks,
         version: ResourceVersion,
@@ -82,15 +85,16 @@ pub(super) enum Condition {
     /// For a request without a reported outcome. Met when this token is cancelled, because the
     /// outcome was reported to the [`WriteInFlight`](super::WriteInFlight).
     InFlight(CancellationToken),
-    /// The request has failed, and the server has possibly applied it. The [`Settlement`] reads the
-    /// object from the server. [`KeyWrites::ready`](super::KeyWrites::ready) then replaces this
-    /// condition by a condition that the cache meets when it has the state that was read.
+    /// The request has failed, and the server has possibly applied it. Never met:
+    /// [`KeyWrites::ready`](super::KeyWrites::ready) reads the object from the server with the
+    /// [`Settlement`], and then replaces this condition. With the new condition, the key waits
+    /// until the cache has the state that was read.
     OutcomeUnknown(Settlement),
 }
 
-/// A function that returns whether one object, identified by its UID, is missing from the cache.
-/// For [`Condition::Deletion`], the function also returns `true` if the cached object has a
-/// deletion timestamp.
+/// A closure that returns whether the cache lacks one object. The closure has captured the key and
+/// the UID of the object. For [`Condition::Deletion`], the closure also returns `true` if the
+/// cached object has a deletion timestamp.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {
@@ -116,9 +120,10 @@ impl Condition {
         }
     }
 
-    /// Returns the condition that the cache has removed `object`, after a read did not find the
-    /// object on the server. `version` is the resource version of the response to this read.
-    /// Returns `None` if the cache does not have the object either.
+    /// Returns a condition that is met when the cache no longer has `object`. Call this function
+    /// after a request to the server has shown that the object does not exist. `version` is the
+    /// resource version of the server's response. Returns `None` if the cache does not have the
+    /// object.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -162,8 +167,8 @@ impl Condition {
         }
     }
 
-    /// Waits until the condition is met. For [`OutcomeUnknown`](Self::OutcomeUnknown), this
-    /// function never returns.
+    /// Waits until the condition is met. Never returns for
+    /// [`OutcomeUnknown`](Self::OutcomeUnknown), a condition that is never met.
     pub(super) async fn wait_until_met(&self) {
         match self {
             Self::Version { watermarks, .. } | Self::Leaving { watermarks, .. } => {
@@ -193,8 +198,9 @@ impl Condition {
         }
     }
 
-    /// Returns the version for which a [`Version`](Self::Version) condition waits, if `store` is
-    /// the watermark of the same store. Otherwise returns `None`.
+    /// Returns the resource version that this condition requires from the store with the watermark
+    /// `store`. Returns `None` if this is not a [`Version`](Self::Version) condition, or if it is a
+    /// condition on another store.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),

@@ -96,14 +96,14 @@ impl<K: 'static> Batch<K> {
 
     /// Requeues the item at `position`. Call this if the item could not be processed.
     ///
-    /// If no newer changes of the item's key are queued, the item is queued after all queued items.
-    /// If newer changes are queued, the changes of the item are obsolete and are not requeued, with
-    /// one exception: a change that removes the object ([`Delta::Deleted`] or [`Delta::Released`])
-    /// is queued before the newer changes.
+    /// The item becomes the last item of the queue. If newer changes of its key are already queued,
+    /// the item is dropped, because the newer changes replace it. Exception: a change that removes
+    /// the object ([`Delta::Deleted`] or [`Delta::Released`]) is queued before the newer changes.
     ///
-    /// Until the item has been taken again, no batch has a [`watermark`](Self::watermark). If the
-    /// item belongs to the initial list, the queue is not synced before the item has been
-    /// processed. A second call for the same item changes nothing.
+    /// After this call, [`watermark`](Self::watermark) returns `None` for this batch, and for each
+    /// later batch until the item has been taken again. If the item belongs to the initial list,
+    /// the queue is not synced before the item has been processed. A second call for the same item
+    /// changes nothing.
     ///
     /// Requeue items before you read [`watermark`](Self::watermark) and
     /// [`completes_initial_list`](Self::completes_initial_list), because requeuing changes both.
@@ -135,8 +135,9 @@ impl<K: 'static> Batch<K> {
         Arc::clone(&self.queue).wait_for_more(self.taken.arrivals)
     }
 
-    /// Returns whether the initial list is complete when this batch has been processed. Only one
-    /// batch of a queue completes the initial list.
+    /// Returns `true` for the batch that completes the initial list, and `false` for all other
+    /// batches. When this batch has been processed, the queue is
+    /// [synced](crate::DeltaFifo::synced).
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
         self.taken.completes_initial

@@ -29,8 +29,9 @@ impl<K> Unprocessed<K> {
         Self { newest: Vec::new(), by_key: HashMap::default() }
     }
 
-    /// Records `delta` as the newest change of its key. Ignores resyncs. The caller must add the
-    /// changes of a key in their order, oldest first.
+    /// Records `delta` as the newest change of its key, in place of an earlier change. A resync
+    /// ([`Delta::Sync`]) is not recorded. The caller must add the changes of a key in their order,
+    /// oldest first.
     fn add(&mut self, delta: Delta<K>) {
         // A resync is queued only for a key without other changes, so the object in the consumer's
         // store is the newest state.
@@ -94,12 +95,13 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
+    /// Queues nothing if the feed has received neither a list nor a change, because the feed then
+    /// has no objects.
     ///
-    /// Queues nothing if the feed has received neither a list nor a change: the objects of the
-    /// namespace then come from another feed of this namespace, which can still be in use.
-    ///
-    /// Returns the completions that the caller must set. Usually returns none: these completions
-    /// are set later, when the consumer has removed the objects.
+    /// Returns the completions that the caller must set now:
+    /// [`released`](super::NamespaceFeed::released) of a feed without objects. If objects of the
+    /// namespace must be removed first, returns an empty list. The completion is then set when the
+    /// consumer has removed the objects.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -148,8 +150,9 @@ impl<K: 'static> Shared<K> {
 
     /// Calls `change` with the locked state of the queue.
     ///
-    /// If a large batch is in flight, first builds the map from the keys of the batch to its items.
-    /// The queue is not locked meanwhile.
+    /// Before that, while the queue is not locked, builds the index of the batch in flight if the
+    /// batch is large. The index maps each key to the position of its item, so that `change` finds
+    /// keys quickly.
     pub(super) fn index_in_flight_then_change(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {

@@ -1,12 +1,12 @@
-//! [`Feeds`]: the state of the feeds of a queue. A feed is the queue's input for one namespace that
-//! is listed and watched separately. This code takes no lock and never waits.
+//! [`Feeds`]: the namespaces of a queue that are listed and watched separately. A feed is the
+//! queue's input for one namespace. This code takes no lock and never waits.
 //!
-//! When a namespace is no longer watched, its feed is released: a removal of each object of the
-//! namespace is queued. If the namespace is added again, it gets a new feed.
+//! When a namespace is no longer watched, its feed is released: a removal of each object is queued.
+//! If the namespace is added again, it gets a new feed.
 //!
-//! A batch that empties the queue reports progress to the consumer: the namespaces whose resource
-//! version is new, or whose objects have all been removed. Other batches report nothing, because
-//! the consumer then lacks changes up to these versions.
+//! [`Progress`] is the report of a batch to the consumer: new resource versions of namespaces, and
+//! namespaces whose objects have all been removed. The minimum is the lowest resource version of
+//! all watched namespaces. Only a batch that empties the queue reports progress.
 //!
 //! The queue's initial list consists of the initial lists of the namespaces that were added before
 //! [`Feeds::start`]. It can end before an optional namespace has been listed.
@@ -43,8 +43,9 @@ struct Feed {
     /// resource version or has been released.
     has_progress: bool,
     synced: Completion,
-    /// The completions to set when the consumer has removed the namespace's objects. There can be
-    /// several, because the namespace can be added and removed again before that.
+    /// The completions to set when the consumer has removed the objects of this feed: its own
+    /// [`FeedCompletions::released`], and those of later feeds of the namespace that were released
+    /// without objects meanwhile.
     released: Vec<Completion>,
 }
 
@@ -54,7 +55,8 @@ impl Feed {
     }
 }
 
-/// The two completions of a feed, on which tasks can wait.
+/// The events of one feed for which tasks can wait: the namespace's initial list has been
+/// processed, and the objects of the released feed have been removed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedCompletions {
     /// Set when the consumer has processed the namespace's initial list.
@@ -74,8 +76,8 @@ impl FeedCompletions {
 /// The progress that one batch reports to the consumer.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The lowest resource version of all namespaces ([`Feeds::minimum`]); `None` if an earlier
-    /// batch has reported it.
+    /// The lowest resource version of all watched namespaces ([`Feeds::minimum`]). `None` if the
+    /// value is the same as in the last report.
     pub(super) minimum: Option<ResourceVersion>,
     /// The namespaces that have a new resource version or have been released.
     pub(super) namespaces: Vec<NamespaceProgress>,
@@ -87,12 +89,11 @@ pub(super) struct Feeds {
     feeds: Vec<Feed>,
     next: u64,
     has_started: bool,
-    /// The lowest resource version of all namespaces, as last reported to the consumer. Empty
-    /// before the first report.
+    /// The minimum ([`Feeds::minimum`]) that was last reported to the consumer. Empty before the
+    /// first report.
     announced: ResourceVersion,
-    /// Whether the next [`Progress`] must contain the lowest resource version, even if it has not
-    /// changed. Set when the consumer requeues an item of a batch: the report of that batch is then
-    /// invalid, so a later batch must repeat it.
+    /// Whether the next [`Progress`] contains the minimum even if it equals `announced`. Set when
+    /// the consumer requeues an item, because the last report is then wrong.
     must_report_minimum: bool,
     has_progress: bool,
     is_finished: bool,
@@ -110,8 +111,8 @@ impl Feeds {
         self.has_progress
     }
 
-    /// Adds a feed for a namespace. If the queue will process no further batch, the returned
-    /// completions are already cancelled.
+    /// Adds a feed for a namespace. Returns its ID, and the [`FeedCompletions`] for tasks that wait
+    /// for it. Both completions are already cancelled if the queue processes no further batch.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -147,8 +148,8 @@ impl Feeds {
         self.get(id).is_some()
     }
 
-    /// Returns whether the initial list of this feed has not ended, so that the next list is the
-    /// initial list. Returns `false` if the namespace is no longer watched.
+    /// Returns `true` until the whole initial list of this feed has arrived. Returns `false`
+    /// afterwards, and if the namespace is no longer watched.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
@@ -183,8 +184,8 @@ impl Feeds {
             && (is_complete || missing.all(|feed| feed.is_optional) && self.feeds.iter().any(has_listed))
     }
 
-    /// Ends the queue's initial list. Namespaces that have not been listed completely no longer
-    /// belong to this list.
+    /// Records that the queue's initial list has ended. If a namespace has not been listed
+    /// completely, its later objects do not belong to the queue's initial list.
     pub(super) fn end_initial_list(&mut self) {
         for feed in self.feeds.iter_mut().filter(|feed| feed.is_unlisted()) {
             feed.is_initial = false;
@@ -228,10 +229,10 @@ impl Feeds {
     /// Records that the namespace of this feed is no longer watched.
     ///
     /// - If nothing has arrived through this feed ([`Stage::Awaited`]), the feed has no objects.
-    ///   Returns the completions that the caller must set now.
-    /// - Otherwise returns `None`. The caller must queue a removal of each object of the namespace.
-    ///   After the batch with these removals, [`processed`](Self::processed) returns the
-    ///   completions.
+    ///   Returns the [`FeedCompletions::released`] that the caller must set now.
+    /// - If something has arrived, returns `None`. The caller must queue a removal of each object
+    ///   of the namespace. When the consumer has removed the objects,
+    ///   [`processed`](Self::processed) returns the [`FeedCompletions::released`].
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -252,9 +253,9 @@ impl Feeds {
         Some(Vec::new())
     }
 
-    /// Returns the lowest of the newest resource versions of all watched namespaces. Returns an
-    /// empty version if no namespace is watched, if the version of a namespace is unknown, or if
-    /// two versions cannot be compared.
+    /// Returns the minimum: the lowest resource version of a watched namespace. Returns an empty
+    /// version if no namespace is watched, if the version of a namespace is unknown, or if two
+    /// versions cannot be compared.
     fn minimum(&self) -> ResourceVersion {
         let mut watched = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
         let Some(first) = watched.next() else { return ResourceVersion::empty() };
@@ -283,9 +284,9 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Makes the next [`Progress`] report all namespaces again. Call this when the consumer
-    /// requeues an item of a batch: the report of that batch is then invalid, because the
-    /// consumer's store lacks the changes of the item.
+    /// Marks all progress as not reported, so that the next [`Progress`] contains it again. Call
+    /// this when the consumer requeues an item of a batch: the report of that batch is then wrong,
+    /// because the consumer's store lacks the changes of the item.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
@@ -297,8 +298,8 @@ impl Feeds {
     /// Records that the consumer has processed a batch that reported `namespaces`.
     ///
     /// Returns the completions that the caller must set while the queue is not locked:
-    /// - For each released namespace in `namespaces`: its [`Feed::released`].
-    /// - For each other namespace in `namespaces`: its [`Feed::synced`], if not set yet.
+    /// - [`FeedCompletions::released`] of each namespace whose objects have been removed.
+    /// - [`FeedCompletions::synced`] of each other namespace, if this completion is not set yet.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {
@@ -314,8 +315,8 @@ impl Feeds {
         completed
     }
 
-    /// Records that no further batch will be processed. Returns all completions ([`Feed::synced`]
-    /// and [`Feed::released`]). The caller must cancel them while the queue is not locked.
+    /// Records that no further batch will be processed. Returns the [`FeedCompletions`] of all
+    /// feeds. The caller must cancel them while the queue is not locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

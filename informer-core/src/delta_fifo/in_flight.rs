@@ -13,7 +13,7 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// How many items of the batch belong to the initial list, without requeued items.
+    /// The number of items of the initial list in this batch, without requeued items.
     pub(super) initial: usize,
     /// Maps each key to the position of its item. Empty until an operation needs it.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
@@ -56,9 +56,9 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The number of deltas that had arrived in the queue when the batch was taken.
-    /// `Batch::wait_for_more` waits while the queue's number equals this field. If the batch left
-    /// changes in the queue, the field is one lower, so that the wait ends at once.
+    /// The total number of deltas that the queue had received when this batch was taken; one less
+    /// if other deltas stayed in the queue. `Batch::wait_for_more` waits while the queue's total
+    /// equals this number, and so never waits if deltas stayed.
     pub(super) arrivals: u64,
 }
 

@@ -1,9 +1,12 @@
 //! Lists in the queue: [`Listed`] is a complete list, indexed by key; [`State::list_part`] handles
 //! the parts of a list that is still arriving.
 //!
-//! If each namespace has its own source, each namespace has an initial list: its first complete
-//! list. The queue's initial list then consists of the initial lists of the namespaces that are
-//! watched from the start. It can end before an optional namespace has been listed.
+//! A feed is the queue's input for one namespace. Without feeds, the queue's initial list is the
+//! first complete list. With feeds, each namespace has an initial list: its first complete list.
+//! The queue's initial list then consists of the initial lists of all namespaces whose feed was
+//! created before [`DeltaFifo::start_feeds`](crate::DeltaFifo::start_feeds). It does not wait for
+//! namespaces that have been made optional, for example because the API server refuses to list
+//! them.
 
 use std::sync::Arc;
 
@@ -12,8 +15,8 @@ use hashbrown::HashTable;
 use super::state::State;
 use crate::{Cached, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion};
 
-/// The namespace of a list, and the feed from which the list comes. A list of all namespaces has no
-/// `Scope`.
+/// A namespace that is listed separately: its name, and the ID of its feed. A list of all
+/// namespaces has no `Scope`.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) id: FeedId,
@@ -65,7 +68,9 @@ impl<K> Listed<K> {
         self.by_key.find(key.hash_value(), |&position| self.objects[position].key() == key).copied()
     }
 
-    /// Returns a complete list without objects, as if the namespace of `scope` were empty.
+    /// Returns an empty list of the namespace in `scope`.
+    /// [`Shared::release`](super::Shared::release) uses this list to find the objects of the
+    /// namespace: the list lacks all of them.
     pub(super) fn empty(scope: Scope) -> Self {
         let replacement = Replacement {
             objects: Vec::new(),
@@ -91,8 +96,10 @@ impl<K> Listed<K> {
 pub(super) enum FirstList {
     /// The list is the queue's initial list, or one namespace's part of it.
     OfQueue,
-    /// The list is the initial list of one namespace, but not a part of the queue's initial list.
-    /// For example, the namespace was added after the queue's initial list had ended.
+    /// The list is the initial list of one namespace, for which the queue's initial list does not
+    /// wait:
+    /// - The namespace was added after [`DeltaFifo::start_feeds`](crate::DeltaFifo::start_feeds).
+    /// - The namespace is optional, and the queue's initial list has already ended.
     OfNamespace,
     /// The list is not an initial list, for one of three reasons:
     /// - An initial list has already ended, so this list is a relist.
@@ -162,8 +169,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records that a part of an initial list has been queued. `new_keys` is the number of queued
-    /// keys that this part has marked as keys of the queue's initial list.
+    /// Records that one part of an initial list has been queued. `scope` is the namespace of the
+    /// list. `new_keys` is the number of keys by which the part has extended the queue's initial
+    /// list: zero unless `first` is [`FirstList::OfQueue`].
     fn record_initial_part(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
         if let Some(scope) = scope {
             self.feeds.record_input(scope.id);
@@ -207,8 +215,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Ends the queue's initial list if no list is missing, except those of optional namespaces
-    /// ([`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list)).
+    /// Ends the queue's initial list if all required namespaces have been listed. Optional
+    /// namespaces can be missing: see
+    /// [`Feeds::has_initial_list`](super::feeds::Feeds::has_initial_list).
     pub(super) fn check_initial_list(&mut self) {
         if self.population.is_first_list() && self.feeds.has_initial_list() {
             self.feeds.end_initial_list();

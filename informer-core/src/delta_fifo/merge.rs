@@ -7,12 +7,12 @@ use crate::{Delta, Deltas};
 
 /// Appends a change to the pending changes of a key. Returns the change that was not kept, if any.
 ///
-/// Of two consecutive changes that remove the object, only one is kept:
-/// - Of two deletions, the later one is kept if it has the final state of the object
-///   ([`Deleted::is_exact`](crate::Deleted::is_exact)), or if the earlier one has no last known
-///   object. Otherwise the earlier one is kept.
-/// - Of a deletion and a release (the namespace is no longer watched), the deletion is kept.
-/// - Of two releases, the later one is kept.
+/// If two consecutive changes both remove the object, only one is kept:
+/// - Of a deletion and a release (the namespace is no longer watched), the deletion.
+/// - Of two releases, the later one.
+/// - Of two deletions, the earlier one. In two cases, the later one: it has the object's final
+///   state ([`Deleted::is_exact`](crate::Deleted::is_exact)), or the earlier one has no state of
+///   the object.
 #[inline(never)] // Otherwise the compiler does not inline the callers.
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {
@@ -29,9 +29,10 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts `removal`, a [`Delta::Deleted`] or [`Delta::Released`], at the front of `deltas`, which
-/// are newer changes of the same key. If `deltas` starts with another removal, keeps only one of
-/// the two, as [`append`] does, and returns the other.
+/// Inserts `removal`, a [`Delta::Deleted`] or [`Delta::Released`], before `deltas`, the newer
+/// changes of the same key. If the first of `deltas` is also a removal, only one of the two
+/// removals is kept: a deletion and not a release, and of two equal kinds the one that [`append`]
+/// keeps. Returns the other one.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![removal]);
     let mut superfluous = None;

@@ -269,8 +269,8 @@ impl<K: 'static> DeltaFifo<K> {
 
     /// Closes the queue. Queued changes can still be taken, even those that are queued after this
     /// call. While the closed queue is empty, every `pop` returns `None`. When it is empty and the
-    /// last batch has been dropped, every wait for [`synced`](Self::synced) ends, with an error if
-    /// the initial list has not been processed.
+    /// last batch has been dropped, every remaining wait for [`synced`](Self::synced) ends with an
+    /// error.
     pub fn close(&self) {
         let is_finished = {
             let mut state = self.shared.state.lock();
@@ -285,8 +285,9 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue, and ends every wait for [`synced`](Self::synced) at once, with an error if
-    /// the initial list has not been processed. Call this when the consumer has ended.
+    /// Closes the queue after its consumer has ended: no further batch will be processed. Every
+    /// wait for [`synced`](Self::synced) ends at once with an error. In contrast,
+    /// [`close`](Self::close) lets the consumer process the queued changes first.
     pub fn abandon(&self) {
         self.close();
         self.shared.cancel_completions();

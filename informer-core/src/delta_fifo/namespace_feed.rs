@@ -54,7 +54,7 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Declares that the [feed](Self::feed) of each initial namespace has been created.
+    /// Declares that the [feeds](Self::feed) of all namespaces of the queue's initial list exist.
     ///
     /// The queue is [synced](Self::synced) only after this call. The queue does not wait for the
     /// initial list of a namespace whose feed is created later. If there are no feeds, the queue is
@@ -116,8 +116,8 @@ impl<K: 'static> NamespaceFeed<K> {
     /// Queues a [`Delta::Released`] for each object of the namespace, so that the consumer removes
     /// the object. The feed then ignores all changes. A second call changes nothing.
     ///
-    /// Queues nothing if this feed has received neither a list nor a change. Objects of the
-    /// namespace then come from another feed of this namespace.
+    /// Queues nothing if this feed has received neither a list nor a change. The consumer's objects
+    /// of the namespace, if any, then belong to another feed of this namespace, and must stay.
     ///
     /// Call this when the namespace is no longer watched, after its reflector has ended.
     pub fn release(&self) {

@@ -4,10 +4,11 @@
 //! processed yet. At most one batch is in flight. If the consumer fails to process a key of this
 //! batch, it requeues the key: it puts the key back into the queue.
 //!
-//! The last batch of the initial list is taken after the whole list has arrived, and leaves no key
-//! of the list in the queue. Its
-//! [`Batch::completes_initial_list`](super::Batch::completes_initial_list) is `true`. It can have
-//! no items. If the consumer requeues a key of the list from this batch, a later batch is the last.
+//! The final batch completes the initial list: when this batch is taken, the whole list has
+//! arrived, and no key of the list stays in the queue. The final batch can be empty. Only for the
+//! final batch, [`Batch::completes_initial_list`](super::Batch::completes_initial_list) returns
+//! `true`. If the consumer requeues a key of the list from the final batch, a later batch becomes
+//! the final batch instead.
 
 /// The progress of the initial list, with the number of keys that the consumer has not processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +18,18 @@ pub(super) enum Population {
     Arriving {
         /// Whether the whole initial list has been queued.
         arrived: bool,
-        /// How many of the queued keys belong to the initial list.
+        /// The number of queued keys that belong to the initial list.
         queued: usize,
-        /// How many keys of the batch in flight belong to the initial list, without requeued keys.
-        /// One more if this batch is the last batch of the list.
+        /// The number of keys in the batch in flight that belong to the initial list and have not
+        /// been requeued. For the final batch, the number is one higher, because that batch can be
+        /// empty.
         in_flight: usize,
-        /// Whether the consumer has taken the last batch of the list.
+        /// Whether the final batch has been taken. Becomes `false` if a key of the list is
+        /// requeued, because a later batch is then the final batch.
         announced: bool,
     },
-    /// The consumer has processed the whole initial list, or there is no initial list.
+    /// The consumer has processed the whole initial list. Also used for a queue whose first input
+    /// is a single change and not a list: the queue then has no initial list.
     Complete,
 }
 
@@ -35,16 +39,15 @@ impl Population {
         self == Self::Complete
     }
 
-    /// Returns whether the next batch is the last batch of the initial list, even if the batch has
-    /// no items.
+    /// Returns whether the next batch is the final batch, even if the batch has no items.
     #[inline]
     pub(super) fn is_end_due(self) -> bool {
         matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
     }
 
-    /// Sets the progress to [`Complete`](Self::Complete) if no part of a list has arrived yet.
-    /// Called for each change that does not come from a list: if the first input of the queue is
-    /// such a change, the queue has no initial list.
+    /// Records that the queue has received a change that does not come from a list. If this is the
+    /// queue's first input, the queue has no initial list: the progress becomes
+    /// [`Complete`](Self::Complete), and a list that arrives later is a relist.
     #[inline]
     pub(super) fn skip_initial_list(&mut self) {
         if *self == Self::Awaited {
@@ -74,7 +77,7 @@ impl Population {
     }
 
     /// Records that the consumer has taken a batch with `keys` keys of the initial list. Returns
-    /// whether this batch is the last batch of the list.
+    /// whether this batch is the final batch.
     pub(super) fn taken(&mut self, keys: usize) -> bool {
         let Self::Arriving { arrived, queued, in_flight, announced } = self else { return false };
         *queued -= keys;
@@ -85,12 +88,14 @@ impl Population {
         is_last
     }
 
-    /// Records that the consumer has requeued a key of the batch in flight. Does nothing if
-    /// `is_initial` is `false`: the key does not belong to the initial list.
+    /// Records that the consumer has requeued a key: moves one key from the number `in_flight` to
+    /// the number `queued`.
     ///
-    /// - `is_counted`: whether `queued` already includes the key, because of a newer change.
-    /// - `completes_initial`: whether the batch is the last batch of the list. This method sets it
-    ///   to `false`, because a later batch is now the last batch.
+    /// - `is_initial`: whether the key belongs to the initial list. If `false`, nothing changes.
+    /// - `is_counted`: whether `queued` already includes this key, because newer changes of the key
+    ///   are queued and belong to the list.
+    /// - `completes_initial`: whether the batch of the key is the final batch. Set to `false`,
+    ///   because a later batch is now the final batch.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, completes_initial: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
@@ -104,8 +109,8 @@ impl Population {
         *announced = false;
     }
 
-    /// Records that the batch in flight is no longer the last batch of the initial list; a later
-    /// batch is. Call this when the last batch is requeued.
+    /// Records that the batch in flight is no longer the final batch; a later batch is. Call this
+    /// when the final batch is requeued.
     pub(super) fn revoke_end(&mut self) {
         let Self::Arriving { in_flight, announced, .. } = self else { return };
         *in_flight -= 1;
@@ -115,8 +120,9 @@ impl Population {
     /// Records that the consumer has processed the batch in flight. Returns whether the whole
     /// initial list has now been processed.
     ///
-    /// - `keys`: how many keys of the batch belong to the initial list, without requeued keys.
-    /// - `completes_initial`: whether the batch is the last batch of the list.
+    /// - `keys`: the number of keys of the list in this batch. Keys that the consumer has requeued
+    ///   from this batch are not included.
+    /// - `completes_initial`: whether this batch is the final batch.
     pub(super) fn processed(&mut self, keys: usize, completes_initial: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(completes_initial);

@@ -20,9 +20,12 @@ impl<K> Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Moves the queued keys into the larger `tables`, and returns the queue's old tables. Changes
-    /// nothing and returns `tables` if more than [`SLICE`] keys are queued, or if `tables` is not
-    /// larger. The caller must drop the returned tables while the queue is not locked.
+    /// Replaces the queue's tables with `tables`, which are empty but larger, and moves the queued
+    /// keys there. Returns the old tables; the caller must drop them while the queue is not locked.
+    ///
+    /// Does nothing, and returns `tables`, in two cases:
+    /// - `tables` is not larger than the queue's tables.
+    /// - More than [`SLICE`] keys are queued. Moving them would lock the queue for too long.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;

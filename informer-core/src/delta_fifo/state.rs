@@ -4,6 +4,7 @@
 //! - The batch in flight: the batch that the consumer has taken and has not processed yet.
 //! - Requeue an item: put an item of the batch in flight back into the queue, with its deltas.
 //! - Watermark: the resource version that the consumer's store has after all queued changes.
+//! - Ticket: the number of a queued item. It does not change when older items are removed.
 //!
 //! The code upholds invariant I2: a key is in `index` if and only if it has an entry in `items`,
 //! and an entry has at least one delta.
@@ -31,31 +32,29 @@ pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 /// initial list.
 pub(super) struct State<K> {
     pub(super) items: VecDeque<Pending<K>>,
-    /// Maps each key to the ticket of its item. A ticket is a number that stays the same when older
-    /// items are removed: the item with ticket `n` is `items[n - first_ticket]`.
+    /// Maps each key to the ticket of its item, which is `items[ticket - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
     /// The number of queued deltas, without requeued deltas. Producers wait while it is high.
     deltas: usize,
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
-    /// The number of deltas queued so far, without requeued deltas.
+    /// The total number of deltas that have ever been queued, without requeued deltas.
     arrivals: u64,
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
-    /// The watermark, for the next batch that empties the queue. `None` if no resource version has
-    /// arrived, or if a batch already has the watermark.
+    /// The watermark, until a batch reports it. The next batch that empties the queue moves the
+    /// watermark out of this field.
     watermark: Option<ResourceVersion>,
-    /// The last resource version to which `watermark` was set. Requeuing an item sets `watermark`
-    /// to this version again, because the store has not reached it.
+    /// The newest watermark, even if a batch has already reported it. When an item is requeued,
+    /// this version is copied to `watermark`, so that a later batch reports it again.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The progress of each namespace that has its own source. Empty if all objects come from one
     /// source.
     pub(super) feeds: Feeds,
-    /// The deltas that the queue did not keep. They must be dropped while the queue is not locked,
-    /// because destructors of objects are user code.
+    /// Deltas to drop while the queue is not locked: destructors of objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
     /// The number of large lists and namespace releases that are being queued, each in several
@@ -242,9 +241,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies the newest change of at most [`SLICE`] queued items to `queued`, from the ticket
-    /// `ticket` on. Sets `ticket` to the ticket of the next item. Adds the batch in flight to
-    /// `in_flight`, unless already present. Returns whether all queued items have been read.
+    /// Appends the newest change of each queued item to `queued`, for at most [`SLICE`] items from
+    /// the item `ticket` on. Then sets `ticket` to the next item. Appends the batch in flight to
+    /// `in_flight` if it is missing there. Returns whether no items are left.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -303,7 +302,7 @@ impl<K: 'static> State<K> {
         self.start_batch(items)
     }
 
-    /// Takes the changes of the oldest key.
+    /// Takes the first queued item, if any, as a batch with one item or none.
     pub(super) fn take_one(&mut self) -> Taken<K> {
         let first = self.items.pop_front();
         if let Some(pending) = &first {
@@ -338,10 +337,10 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues the item at `position` in the batch in flight, whose content is `taken`. If newer
-    /// changes of the item's key are queued, requeues only a [`Delta::Deleted`] or
-    /// [`Delta::Released`] of the item. Removes the watermark from the batch, because the
-    /// consumer's store will lack the changes of this item.
+    /// Requeues one item: `position` is its index in the batch in flight, `taken`. If newer changes
+    /// of its key are queued, requeues only a [`Delta::Deleted`] or [`Delta::Released`] of the
+    /// item, and drops its other changes as obsolete. Also removes the watermark from `taken`,
+    /// because the consumer's store will lack the changes of this item.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -369,9 +368,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues all items of the batch in flight that have not been requeued yet. `requeued`
-    /// contains the positions of the requeued items. Removes the watermark and the end of the
-    /// initial list from the batch; a later batch reports both.
+    /// Requeues all items of the batch in flight, except those at the positions `requeued`, which
+    /// the consumer has already requeued. Removes the watermark from `taken` and sets
+    /// `completes_initial` to `false`: a later batch reports both.
     pub(super) fn requeue_rest(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);
@@ -388,7 +387,9 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Removes the batch in flight, which the consumer has processed. `taken` is its content.
+    /// Records that the consumer has processed the batch in flight, whose content is `taken`.
+    /// Returns what the caller must do after unlocking the queue: set completions and drop the
+    /// batch.
     pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
         let batch = self.in_flight.take();
         let initial = batch.as_ref().map_or(0, |batch| batch.initial);

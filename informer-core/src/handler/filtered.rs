@@ -60,7 +60,8 @@ where
         }
     }
 
-    /// Returns `true`: only the old object shows whether an update becomes an add or a delete.
+    /// Returns `true`, because the filter also checks the old object: if the filter accepts only
+    /// one of the two objects of an update, the inner handler receives an add or a delete.
     fn needs_old_states(&self) -> bool {
         true
     }
@@ -105,15 +106,16 @@ where
     }
 }
 
-/// Returns the delete that a handler receives instead of an update to a rejected object. `old` is
-/// the old object of the update, which the filter accepts.
+/// Returns the delete for an object whose update made the filter reject it. `old` is the object
+/// before the update, which the filter accepts.
 fn deletion_by_update<K>(old: &Cached<K>) -> Deleted<K> {
     Deleted::exact(old.clone()).after(old.clone())
 }
 
-/// Returns whether the handler must receive this delete: whether the filter accepts the object's
-/// last delivered version. If that version is unknown, uses the last known state. Returns `true` if
-/// both are unknown.
+/// Returns whether the filter accepts a deleted object, so that the inner handler receives the
+/// delete. The filter checks the version of the object that earlier events had
+/// ([`Deleted::previous`]). If that version is unknown, the filter checks [`Deleted::last_known`].
+/// If both are unknown, the result is `true`.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

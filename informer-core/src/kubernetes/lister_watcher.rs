@@ -80,9 +80,11 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
-    /// Returns a function that creates the source of one namespace. An informer then lists and
-    /// watches each namespace separately, and the user of the informer chooses the namespaces.
-    /// Default: `None`; the informer lists and watches this source as a whole.
+    /// Returns a function that creates the source of one namespace. With such a function, an
+    /// informer lists and watches each namespace separately, and does not use this source itself.
+    /// The user of the informer chooses the namespaces.
+    ///
+    /// Default: `None`, which means that the informer lists and watches this source as a whole.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None
     }
@@ -318,8 +320,8 @@ impl<K: 'static> ListerWatcher<AnyObject> for AnySource<K> {
     }
 }
 
-/// Returns a function that creates the same sources as `make`, but with objects of the type
-/// [`AnyObject`].
+/// Returns a function that calls `make` with the name of a namespace, and changes the object type
+/// of the returned source to [`AnyObject`].
 #[doc(hidden)]
 #[must_use]
 pub fn any_in_namespace<K: 'static>(make: InNamespace<K>) -> InNamespace<AnyObject> {

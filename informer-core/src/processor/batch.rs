@@ -1,21 +1,23 @@
-//! [`HandlerBatch`]: the events of one transaction, which all handlers share.
+//! [`HandlerBatch`]: a batch of events that all handlers share.
 //!
-//! A handler cannot read an encoded object directly. The handler receives a copy of the event, and
-//! the copy decodes an object at the first read. The copy then keeps the decoded object in memory.
+//! A handler cannot read an encoded object directly. The handler receives a copy of the event. The
+//! copy decodes the object at the first read, and then keeps the decoded object in memory.
 //!
-//! Handlers that have never read an encoded object share one copy of each event. Every other
-//! handler gets a copy of its own, which is freed after the handler's call. The shared copy stays
-//! in memory until all handlers have received the batch.
+//! Handlers that read no encoded objects share one copy of each event. A handler that reads one for
+//! the first time does so in the shared copy, where the decoded object stays until all handlers
+//! have received the batch. From its next event on, this handler gets copies of its own. Each of
+//! these copies is freed after the handler's call.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use crate::{AnyObject, Event, EventBatch};
 
-/// The events of one transaction of the store, or the coalesced events of several transactions.
+/// The events of one transaction of the store, or, for slow handlers, the merged events of several
+/// transactions.
 pub(super) struct HandlerBatch<K> {
     batch: EventBatch<K>,
-    /// The shared copy of each event, for the handlers that have never read an encoded object.
+    /// For each event: the copy for all handlers that have never read an encoded object.
     // Each copy is made when the first handler needs it. A batch can contain a whole list, so
     // copying all events at once would take long.
     shared_copies: OnceLock<Box<[OnceLock<Event<K>>]>>,

@@ -3,8 +3,9 @@
 //! Removed objects are returned to the caller: their destructors are user code, which must not run
 //! under a lock.
 //!
-//! An entry is the pending change of one key. Each entry has a number, which stays the same when
-//! earlier entries are taken from the front: the entry with number `n` is `entries[n - taken]`.
+//! An entry is the pending change of one key, and is empty (`None`) after an add and a delete have
+//! cancelled each other. Entries have consecutive numbers: entry `n` is `entries[n - taken]`, where
+//! `taken` is the number of entries that have been taken from the front.
 
 use std::collections::VecDeque;
 
@@ -16,8 +17,8 @@ use crate::{Event, EventBatch, ObjectKey};
 
 /// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
-    /// The pending change of each key, in order. `None` if nothing is left to deliver, because a
-    /// pending add was followed by a delete or release.
+    /// The pending change of each key, in order. An entry is `None` if nothing is left to deliver,
+    /// because a pending add was followed by a delete or release.
     entries: VecDeque<Option<NetChange<K>>>,
     /// Maps each key to the number of its entry.
     index: HashTable<usize>,
@@ -27,9 +28,9 @@ pub(super) struct Coalesced<K> {
     /// old object of an update is replaced with the new object, so that earlier versions can be
     /// freed.
     keeps_old: bool,
-    /// The end of the initial list, if it is pending: the number of the first entry after the list.
-    /// `None` before a batch with the end is added, and after
-    /// [`take_initial_end`](Self::take_initial_end) has returned `true`.
+    /// The end of the initial list: one more than the number of the list's last entry. `None` if no
+    /// batch has completed the list, or if [`take_initial_end`](Self::take_initial_end) has already
+    /// returned `true`.
     initial_end: Option<usize>,
     len: usize,
 }
@@ -46,13 +47,13 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Returns the number of keys with an entry.
+    /// Returns the number of entries that are not empty.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds the events of a batch, in order. Objects that coalescing removes are moved to
-    /// `garbage`.
+    /// Adds the events of a batch, in order. If a newer object replaces a pending object, moves the
+    /// replaced object to `garbage`, inside an event.
     pub(super) fn push_all(&mut self, batch: &EventBatch<K>, garbage: &mut Vec<Event<K>>) {
         batch.events.iter().for_each(|event| self.push(event, garbage));
         if batch.completes_initial_list {
@@ -89,8 +90,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Removes the holes (`None`) from `entries` once there are many, so that memory is
-    /// proportional to the number of keys.
+    /// Removes the empty entries once more than half of the entries are empty, and renumbers the
+    /// others. So memory is proportional to the number of keys.
     fn remove_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;
@@ -108,7 +109,7 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Adds the end of the initial list after the current entries.
+    /// Records that the initial list is complete: all of its changes have been added.
     fn complete_initial(&mut self) {
         self.initial_end = Some(self.taken + self.entries.len());
     }
@@ -119,7 +120,8 @@ impl<K> Coalesced<K> {
         self.initial_end.take_if(|end| *end <= self.taken).is_some()
     }
 
-    /// Returns whether nothing is pending: no change, and no end of the initial list.
+    /// Returns whether no change is pending, and [`take_initial_end`](Self::take_initial_end) has
+    /// no end of the initial list to report.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0 && self.initial_end.is_none()
     }
@@ -152,8 +154,8 @@ impl<K> Coalesced<K> {
     }
 }
 
-/// Returns the entry of `key` in `index`, which contains the number of the key's pending change.
-/// Returns a vacant entry if the key has no pending change.
+/// Looks up `key` in `index`. The result contains the number of the pending change of `key`, or is
+/// vacant if there is no pending change.
 fn entry<'a, K>(
     entries: &VecDeque<Option<NetChange<K>>>,
     index: &'a mut HashTable<usize>,

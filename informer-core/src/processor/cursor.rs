@@ -41,8 +41,8 @@ impl<K> Cursor<K> {
         Self { replay, replay_completes, batches, position: 0, skips_resyncs: false }
     }
 
-    /// Returns a cursor over events from the backlog that slow handlers share. If `wants_resyncs`
-    /// is `false`, the cursor skips all resyncs, because they were due only for other handlers.
+    /// Returns a cursor over events that a slow handler has taken from the shared backlog. If
+    /// `wants_resyncs` is `false`, the cursor skips all resyncs.
     pub(super) fn of_backlog(events: SharedBatch<K>, wants_resyncs: bool) -> Self {
         Self { skips_resyncs: !wants_resyncs, ..Self::new(None, false, VecDeque::from([events])) }
     }

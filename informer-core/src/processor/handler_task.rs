@@ -26,8 +26,8 @@ const MAX_CALLS_IN_A_ROW: usize = 128;
 /// The minimum duration of a slow call. client-go uses the same duration.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// A slow call is logged only if more than this number of events is waiting for the handler, or if
-/// the waiting events are being merged.
+/// A call of at least [`SLOW`] is logged if more than this number of events is waiting for the
+/// handler, or if the handler's waiting events are being merged.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
@@ -45,16 +45,16 @@ struct HandlerTask {
     // reports its end only after the handler has been dropped.
     handler: Box<dyn AnyHandler>,
     listener: ListenerGuard,
-    /// Whether any event of the processor has contained an encoded object so far. All handlers
-    /// share this flag.
+    /// Whether the processor has ever published an event with an encoded object. All handlers share
+    /// this flag.
     has_encoded: Arc<AtomicBool>,
-    /// Whether this handler seems to read encoded objects. If `true`, the handler gets its own copy
-    /// of each event with an encoded object. If `false`, the handler shares one copy with other
-    /// handlers.
+    /// Whether an encoded object has been read in an event of this handler, by this handler or by
+    /// another one with which it shared the event. If `true`, the handler gets its own copy of each
+    /// event with an encoded object. If `false`, it shares a copy with other handlers.
     uses_objects: bool,
     stopwatch: Stopwatch,
-    /// The number of calls of the handler so far. After every [`MAX_CALLS_IN_A_ROW`] calls, the
-    /// task yields, even if it took the events in many small pieces.
+    /// The total number of calls of the handler. After every [`MAX_CALLS_IN_A_ROW`] calls, the task
+    /// yields to other tasks.
     calls: usize,
     /// Whether slowness of the handler has been logged since its backlog was last empty.
     logged_slowness: bool,
@@ -75,8 +75,9 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether any handler has read an encoded object through this copy, or has cloned its
-    /// handle. Always `false` for [`Original`](Self::Original), whose objects are not encoded.
+    /// Returns whether a handler has read an encoded object through this copy, or has a clone of a
+    /// handle in this copy. Always `false` for [`Original`](Self::Original), whose objects are not
+    /// encoded.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,

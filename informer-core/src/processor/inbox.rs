@@ -101,8 +101,9 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events; `None` if there are none. Returns the events, and how many of them
-    /// count as waiting events. The replay is taken first and alone, and does not count.
+    /// Takes the next events, and returns them with their number; `None` if there are none. If
+    /// there is a replay, takes only the replay, and returns zero as the number: the objects of a
+    /// replay are not included in any count of waiting events.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

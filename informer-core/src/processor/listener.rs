@@ -34,9 +34,9 @@ pub(super) struct ProcessorListener {
     pub(super) synced: Completion,
     delivered: AtomicU64,
     panicked: AtomicU64,
-    /// The duration of the longest call, in nanoseconds.
+    /// The duration of the handler's longest call, in nanoseconds.
     slowest: AtomicU64,
-    /// The total duration of all calls, in nanoseconds.
+    /// The total duration of all calls of the handler, in nanoseconds. Zero for a stream.
     busy: AtomicU64,
 }
 
@@ -51,16 +51,17 @@ pub struct HandlerStats {
     /// The number of calls that have returned. For a stream, the number of events that the reader
     /// has received.
     pub delivered: u64,
-    /// The number of events that were merged into an earlier event so far, because the handler was
+    /// The total number of events that were merged into an earlier event, because the handler was
     /// slow. An add and a delete that cancel each other count as two.
     pub coalesced: u64,
     /// The number of calls that panicked.
     pub panicked: u64,
-    /// The duration of the longest call so far. While calls take at most about a microsecond, up to
-    /// 16 consecutive calls are measured together, and their total counts as one call. Always zero
-    /// for a stream.
+    /// The duration of the longest call. Always zero for a stream.
+    ///
+    /// Very short calls, of about a microsecond, are measured in groups of up to 16 calls. The
+    /// duration of a group is then treated like the duration of one call.
     pub slowest: Duration,
-    /// The total duration of all calls so far. Always zero for a stream.
+    /// The total duration of all calls. Always zero for a stream.
     pub busy: Duration,
 }
 
@@ -108,17 +109,17 @@ impl ProcessorListener {
         period
     }
 
-    pub(super) fn limit_resync(&self, check_period: Option<Duration>) {
-        self.resync.lock().limit(check_period);
+    pub(super) fn apply_check_period(&self, check_period: Option<Duration>) {
+        self.resync.lock().apply_check_period(check_period);
     }
 
     pub(super) fn start_with(&self, replay: Replay<AnyObject>, completes_initial_list: bool) {
         self.mailbox.start_with(replay, completes_initial_list);
     }
 
-    /// Returns whether the handler's resync was due at the last
-    /// [`check_resync`](Self::check_resync). If so, the handler receives the resyncs that are
-    /// published now. Before the first check, returns `true` for a handler with a resync period.
+    /// Returns whether the handler receives the resyncs that are published before the next
+    /// [`check_resync`](Self::check_resync): `true` if its resync was due at the last check. Before
+    /// the first check, returns `true` for a handler with a resync period.
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }

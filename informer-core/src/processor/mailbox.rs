@@ -35,12 +35,15 @@ struct State<K> {
     closed: bool,
 }
 
-/// Counts of the events that a handler has not processed.
+/// Statistics about the events that are waiting for one handler.
 #[derive(Clone, Copy)]
 pub(super) struct Backlog {
     /// The number of waiting events, including the event of the current call.
     pub(super) pending: usize,
+    /// Whether new events are merged into waiting events of the same object.
     pub(super) is_coalescing: bool,
+    /// The total number of events that have been merged into other events since the handler was
+    /// added.
     pub(super) merged: u64,
 }
 
@@ -73,13 +76,14 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
 
-    /// Adds a published batch for this handler. If the handler keeps up, adds `batch` to the inbox.
-    /// If the handler is slow, adds `for_backlog` to the backlog that slow handlers share.
+    /// Adds a published batch of events for this handler.
     ///
-    /// The two batches have the same events, except for resyncs:
-    /// - `batch` has the resyncs if they are due for this handler.
-    /// - `for_backlog` has the resyncs if they are due for at least one handler. `wants_resyncs`
-    ///   says whether they are due for this handler.
+    /// `batch` and `for_backlog` are two forms of this batch, which differ only in resyncs:
+    /// - `batch` is used if the handler keeps up, and is added to its inbox. It contains resyncs
+    ///   only if they are due for this handler.
+    /// - `for_backlog` is used if the handler is slow, and is added to the backlog that slow
+    ///   handlers share. It contains resyncs if they are due for any handler. `wants_resyncs` is
+    ///   `true` if they are due for this handler.
     ///
     /// Returns the consumer's waker if the consumer sleeps, and whether the shared backlog was
     /// used.
@@ -141,9 +145,9 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// Takes the next events of a slow handler from the shared backlog, after coalescing the
-    /// published batches. Returns `None` if the mailbox was closed meanwhile, or if the handler's
-    /// next batch was published after the coalescing. The caller must then call
+    /// Takes the next events of a slow handler from the shared backlog. Before that, merges the
+    /// batches that have been published to the backlog. Returns `None` if another thread has
+    /// changed the mailbox meanwhile; the caller must then call
     /// [`take_or_sleep`](Self::take_or_sleep) again.
     fn take_shared(&self) -> Option<Cursor<K>> {
         let mut garbage = Garbage::none();
@@ -165,9 +169,10 @@ impl<K> Mailbox<K> {
     }
 
     /// Takes the handler's next events from `sections`, the coalesced events of the shared backlog.
-    /// Also returns whether the caller must call [`SharedBacklog::tidy`] next, which removes
-    /// sections that no handler needs. Returns `None` if `sections` has no events for the handler
-    /// yet, or if the mailbox is closed.
+    /// Returns the events, and whether the handler has now taken all events of a section. If so,
+    /// the caller must call [`SharedBacklog::tidy`], which removes unneeded sections.
+    ///
+    /// Returns `None` if `sections` has no events for the handler yet, or if the mailbox is closed.
     fn take_coalesced(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;
@@ -219,8 +224,8 @@ impl<K> Mailbox<K> {
         self.state.lock().inbox.is_behind()
     }
 
-    /// Counts the handler's waiting events. Batches that have not been coalesced yet count with all
-    /// their events.
+    /// Returns statistics about the waiting events. In batches that have not been merged yet, each
+    /// event counts separately.
     pub(super) fn backlog(&self) -> Backlog {
         let count = |state: &State<K>, (shared, merged): (usize, u64)| Backlog {
             pending: state.inbox.len() + shared + self.in_flight.load(Ordering::Relaxed),

@@ -162,9 +162,8 @@ impl<K> SharedProcessor<K> {
     /// resync period. Returns `None` if there are no resyncs.
     ///
     /// The first call fixes the interval, and restarts the resync periods of all handlers. Later
-    /// calls return the same interval. If a handler that is added later requests a shorter period,
-    /// its period is this interval. If the interval is `None`, handlers that are added later get no
-    /// resyncs.
+    /// calls return the same interval. A handler that is added after the first call receives
+    /// resyncs at most once per interval, and never if the interval is `None`.
     #[must_use]
     pub fn freeze_check_period(&self) -> Option<Duration> {
         self.shared.freeze_check_period()
@@ -182,8 +181,9 @@ impl<K> SharedProcessor<K> {
         self.shared.handlers()
     }
 
-    /// Returns whether the resync of at least one handler is due now. Until the next call,
-    /// published resyncs are delivered to the handlers whose resync is due.
+    /// Determines for which handlers a resync is due now, and returns whether there are any. These
+    /// handlers receive the resyncs that are published before the next call. For each of them, the
+    /// next resync period starts now.
     ///
     /// Other handlers can also receive these resyncs:
     /// - A handler with a resync period, if it is added before the next call.

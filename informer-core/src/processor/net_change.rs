@@ -48,8 +48,8 @@ impl<K> NetChange<K> {
     /// Merges the event `next` into this change. Returns `None` if nothing is left to deliver: an
     /// add was followed by a delete or release.
     ///
-    /// Moves the replaced events and objects to `garbage`. Each object is moved inside an
-    /// [`Event::Resynced`], which is never delivered.
+    /// Moves objects that the handler will not receive to `garbage`, so that the caller can drop
+    /// them. `garbage` contains events, so a single object is wrapped in an [`Event::Resynced`].
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.

@@ -22,12 +22,13 @@ pub struct HandlerOptions {
     /// - the number of events of one transaction of the store,
     /// - the merged events: one per object (two for an object that was deleted and added again).
     ///
-    /// Several slow handlers share their merged events. With `n` slow handlers, each of them can
-    /// then have up to `n + 1` times as many merged events per object.
+    /// If several handlers are slow, they share their merged events, but each can start at another
+    /// event. With `n` slow handlers, each has at most `n + 1` merged events per object, instead of
+    /// one (or `2n + 2`, instead of two).
     pub threshold: Option<usize>,
-    /// Whether updates for a slow handler lose their old object, to save memory. A handler is slow
-    /// once the number of waiting events has reached the [`threshold`](Self#structfield.threshold).
-    /// Default: `false`.
+    /// Whether a slow handler receives updates without the old object, to save memory. A handler is
+    /// slow once the number of waiting events has reached the
+    /// [`threshold`](Self#structfield.threshold). Default: `false`.
     ///
     /// - `false`: the old object of an update is always the last version that the handler received.
     ///   A waiting update keeps this old version in memory. If every object changes while a handler
@@ -58,12 +59,13 @@ pub enum Resync {
     ///
     /// The check period is the interval at which the informer looks for due resyncs. When the
     /// informer starts, it sets the check period to the shortest of its default period and the
-    /// periods of its handlers. For a handler that is added later, there are two limits, and both
-    /// are logged:
+    /// periods of its handlers. For a handler that is added after the start, there are two limits,
+    /// and both are logged:
     ///
-    /// - A period that is shorter than the check period becomes the check period.
-    /// - If neither the informer nor an earlier handler has a period, the later handler gets no
-    ///   resyncs.
+    /// - If the handler requests a shorter period than the check period, its period is the check
+    ///   period.
+    /// - If there is no check period, because no period was set before the start, the handler gets
+    ///   no resyncs.
     ///
     /// These are client-go's rules, except one: in client-go, no handler gets resyncs if the
     /// informer has no default period.
@@ -73,8 +75,9 @@ pub enum Resync {
 impl Resync {
     pub(super) const MIN: Duration = Duration::from_secs(1);
 
-    /// Returns the requested period, but at least one second and at most a year; `None` for no
-    /// resyncs. A period of zero means no resyncs, as in client-go.
+    /// Returns the resync period of a handler; `None` for no resyncs. `default` is the period for
+    /// [`Resync::Default`]. The result is at least one second and at most a year. A period of zero
+    /// means no resyncs, as in client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
         // Periods are limited, so that adding a period to a time cannot overflow.
         const MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -122,8 +125,8 @@ impl HandlerOptions {
         self
     }
 
-    /// Saves memory: updates for a slow handler lose their old object, and have the new object in
-    /// its place. See [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
+    /// Saves memory: a slow handler receives the new object of an update also as the old object.
+    /// See [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {
         self.coalesce_drops_old = true;

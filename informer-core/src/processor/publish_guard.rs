@@ -24,9 +24,8 @@ use crate::{AnyObject, Event, EventBatch};
 pub struct PublishGuard {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<AnyObject>,
-    /// A copy of the batch without resyncs, for handlers whose resync is not due. `None` until the
-    /// copy is needed. With this copy, the mailboxes of these handlers keep no resynced objects in
-    /// memory.
+    /// The same batch without its resyncs, for handlers whose resync is not due. Created when the
+    /// first of these handlers needs it.
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
     any_wants_resyncs: bool,
@@ -54,8 +53,8 @@ impl PublishGuard {
         self.has_resyncs
     }
 
-    /// Sets whether at least one handler wants the resyncs of this batch. Must be called before the
-    /// first [`push_to`](Self::push_to).
+    /// Sets whether the resync of at least one handler is due. If not, no handler receives the
+    /// resyncs of this batch. Must be called before the first [`push_to`](Self::push_to).
     pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
         self.any_wants_resyncs = any_wants_resyncs;
     }
@@ -77,8 +76,9 @@ impl PublishGuard {
         self.is_shared |= is_shared;
     }
 
-    /// Ends the publishing of the batch to slow handlers. Must be called after the last
-    /// [`push_to`](Self::push_to).
+    /// Declares that [`push_to`](Self::push_to) has been called for all handlers. Must be called
+    /// before another batch is published: until this call, the backlogs of slow handlers treat
+    /// every batch that they receive as this batch, and store it only once.
     pub(super) fn finish(&self) {
         if self.is_shared {
             self.backlogs.finish();

@@ -5,9 +5,10 @@
 //! resyncs.
 //!
 //! client-go: `processorListener.shouldResync` and `sharedProcessor.resyncCheckPeriodChanged` of
-//! `tools/cache/shared_informer.go`. Unlike in client-go, a handler without a resync period never
-//! receives resyncs, and the periods of handlers that were added before the informer's start begin
-//! at the start.
+//! `tools/cache/shared_informer.go`, with two differences:
+//!
+//! - A handler without a resync period never receives resyncs.
+//! - If a handler is added before the informer starts, its first period begins at the start.
 
 use std::time::Duration;
 
@@ -16,19 +17,18 @@ use tokio::time::Instant;
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether a resync was due at the last [`check`](Self::check). Before the first check, `true`
-    /// for a handler with a resync period.
+    /// Whether the handler receives resyncs: `true` if a resync was due at the last
+    /// [`check`](Self::check). Before the first check, `true` if the handler has a resync period.
     was_due: bool,
 }
 
-/// The interval at which the informer checks which resyncs are due.
+/// Whether the informer has started, and how often it then checks which resyncs are due.
 #[derive(Clone, Copy)]
 pub(super) enum CheckPeriod {
-    /// The informer has not started, so it does not check yet which resyncs are due. The start sets
-    /// the interval.
+    /// The informer has not started, so it makes no checks yet.
     Open,
-    /// The informer has started, and checks at this interval which resyncs are due. With `None`,
-    /// the informer never checks, and no handler receives resyncs.
+    /// The informer has started, and makes a check at this interval. With `None`, it never makes a
+    /// check, and no handler receives resyncs.
     Fixed(Option<Duration>),
 }
 
@@ -43,9 +43,8 @@ impl ResyncClock {
         self.period
     }
 
-    /// Returns whether a resync was due at the last [`check`](Self::check). If so, the handler
-    /// receives the resyncs that are published now. The name of this function is client-go's and
-    /// has nothing to do with the initial sync.
+    /// Returns whether the handler receives the resyncs that are published before the next
+    /// [`check`](Self::check). As in client-go, "syncing" means resyncing here.
     pub(super) fn is_syncing(&self) -> bool {
         self.was_due
     }
@@ -57,9 +56,10 @@ impl ResyncClock {
         self.was_due = period.is_some();
     }
 
-    /// Starts the period again, with at least the length `check_period`. If `check_period` is
-    /// `None`, the handler receives no resyncs.
-    pub(super) fn limit(&mut self, check_period: Option<Duration>) {
+    /// Restarts the handler's resync period now. If the period is shorter than `check_period`, sets
+    /// it to `check_period`, because the informer only makes a check at this interval. If
+    /// `check_period` is `None`, the handler receives no resyncs.
+    pub(super) fn apply_check_period(&mut self, check_period: Option<Duration>) {
         self.restart(match (self.period, check_period) {
             (Some(period), Some(check_period)) => Some(period.max(check_period)),
             _ => None,

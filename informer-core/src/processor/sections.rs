@@ -35,8 +35,8 @@ pub(super) struct Sections<K> {
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
-    /// The number of events that were merged into other events of this section. Taking events from
-    /// an open section resets this number, because [`TakenEvents`] then contains it.
+    /// The number of events that disappeared because they were merged into other events of this
+    /// section. In an open section, this is the number since the last [`take`](Sections::take).
     merged: u64,
 }
 
@@ -56,8 +56,8 @@ enum Content<K> {
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
     pub(super) resyncs: usize,
-    /// The number of events that were merged into other events of the section. Excludes the events
-    /// that an earlier take from the same section has reported to this handler.
+    /// The number of events that disappeared because they were merged into other events of the
+    /// section since the handler's previous take from the section, if there was one.
     pub(super) merged: u64,
     /// Whether the handler has now taken all events of the section.
     pub(super) ends_section: bool,
@@ -69,8 +69,8 @@ impl<K> Sections<K> {
     }
 
     /// Merges a batch into the last section, if that section is open and `starts_section` is
-    /// `false`. Otherwise adds a new section with the events of the batch. Unused objects are moved
-    /// to `garbage`.
+    /// `false`. Otherwise adds a new section with the events of the batch. Moves objects that
+    /// merging has replaced to `garbage`, for the caller to drop.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -135,8 +135,10 @@ impl<K> Sections<K> {
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Returns the number of events in the sections whose start is in `from..to`. The second number
-    /// is the number of events that were merged into other events of these sections.
+    /// Returns two numbers for the sections whose start is in `from..to`:
+    ///
+    /// - the number of changes in these sections: at most one per key and section,
+    /// - the number of events that disappeared because they were merged into these changes.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
@@ -156,8 +158,8 @@ impl<K> Sections<K> {
         self.sections.iter().map(|section| section.start)
     }
 
-    /// Merges each section whose start is in `starts` into the section before it. Unused events are
-    /// moved to `garbage`.
+    /// Merges each section whose start is in `starts` into the section before it. Moves events that
+    /// merging has replaced to `garbage`, for the caller to drop.
     pub(super) fn join(&mut self, starts: &[Sequence], garbage: &mut Garbage<K>) {
         let mut at = 1;
         while let Some(start) = self.sections.get(at).map(|section| section.start) {

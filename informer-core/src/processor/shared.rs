@@ -160,7 +160,7 @@ impl Shared {
                 return;
             }
             if let CheckPeriod::Fixed(check_period) = registry.check_period {
-                listener.limit_resync(check_period);
+                listener.apply_check_period(check_period);
             }
             // I5: while the registry is locked, no batch is published. So the snapshot contains the
             // changes of all earlier batches, and the listener receives all later batches.

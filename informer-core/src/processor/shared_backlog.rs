@@ -1,11 +1,11 @@
 //! [`SharedBacklog`]: the batches that slow handlers have not taken, coalesced once for all of
 //! these handlers.
 //!
-//! A publisher only appends its batch to `staged`. Later, when the publisher has released the
-//! store's locks, it merges the batch into a section: the coalesced events of consecutive batches.
-//! If another thread has locked the sections at that moment, the publisher does not wait. The other
-//! thread merges the batch after it has unlocked the sections. A batch is untaken for a handler
-//! until the handler has taken all events of the batch's section.
+//! A publisher only appends its batch to `staged`. After it has released the store's locks, it
+//! merges the batch into a section: the coalesced events of consecutive batches. If another thread
+//! has locked the sections, that thread merges the batch instead. A batch is untaken for a handler
+//! until the handler has taken all events of the batch's section. Handlers read a section from its
+//! start, so each handler's first untaken batch is the start of a section.
 //!
 //! Lock order: `sections`, `Mailbox::state`, `staged`. Objects are dropped while none of these
 //! locks is held.
@@ -40,15 +40,14 @@ pub(super) struct SharedBacklog<K> {
 
 /// The untaken batches of one slow handler: those with sequence numbers in `from..to`.
 pub(super) struct SharedPart {
-    /// The sequence number of the first untaken batch. Once this batch is coalesced, it is the
-    /// first batch of a section.
+    /// The sequence number of the first untaken batch.
     from: Sequence,
     /// One more than the sequence number of the last untaken batch.
     to: Sequence,
-    /// One more than the sequence number of the last batch with resyncs for this handler. The
-    /// handler skips the resyncs of a section that begins with this number or a later one.
-    // The merged events of several batches are taken together, so the handler can also receive
-    // resyncs that were due only for other handlers.
+    /// The handler skips the resyncs of each section whose start is this sequence number or a later
+    /// one.
+    // Merged events cannot be separated. So in a section with an earlier start, the handler can
+    // also receive resyncs that were due only for other handlers.
     resyncs_end: Sequence,
 }
 
@@ -59,59 +58,61 @@ impl SharedPart {
     }
 }
 
-/// The batches that have not been coalesced yet, and the batch with which each slow handler
-/// continues.
+/// The batches that have not been coalesced yet, and the first untaken batch of each slow handler.
 struct Staged<K> {
-    /// The sequence number of the batch that is being published, or otherwise of the next batch.
+    /// The number of batches that have been completely published. The batch that is being
+    /// published, or that is published next, has this sequence number.
     next: Sequence,
-    /// Whether [`SharedBacklog::push`] has been called for the batch `next`.
-    is_next_pushed: bool,
+    /// Whether a batch is being published: [`SharedBacklog::push`] has been called for the batch,
+    /// and [`SharedBacklog::finish`] has not.
+    is_publishing: bool,
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
-    /// The number of handlers whose first untaken batch has this sequence number. There is no entry
-    /// for zero handlers.
+    /// The slow handlers, counted by the sequence number of their first untaken batch. A number
+    /// without handlers has no entry.
     readers: BTreeMap<Sequence, usize>,
-    /// Whether [`SharedBacklog::tidy`] must be called, because it can possibly remove or merge
-    /// sections.
+    /// Whether sections may exist that no handler needs, or that can be merged.
+    /// [`SharedBacklog::tidy`] removes and merges such sections.
     is_untidy: bool,
 }
 
 impl<K> Staged<K> {
-    /// Returns whether a section must begin with the batch `start`, because this batch is or can
-    /// become the first untaken batch of a handler.
+    /// Returns whether a section must begin with the batch `start`. The result is `true` for:
+    ///
+    /// - the first untaken batch of each handler,
+    /// - the batch that is being published, because further handlers can receive this batch until
+    ///   its publishing ends.
     fn is_boundary(&self, start: Sequence) -> bool {
-        // Until `finish` is called for the batch `next`, this batch can become the first untaken
-        // batch of another handler.
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// Returns the sequence number of the oldest batch that must be kept. No handler needs the
-    /// batches before it.
+    /// Returns the sequence number of the oldest batch that must be kept. No handler needs earlier
+    /// batches.
     fn first_needed(&self) -> Sequence {
         // The batch `next` is kept: see `is_boundary`.
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
 
-    /// Returns `true` only if a single handler needs the batch `start`. Always returns `false` for
-    /// the batch that is being published, because more handlers can still need that batch.
+    /// Returns whether `start` is the first untaken batch of exactly one handler, and all other
+    /// handlers have a later one. Returns `false` for the batch that is being published, because
+    /// further handlers can receive this batch until its publishing ends.
     fn has_one_reader(&self, start: Sequence) -> bool {
-        // Another handler can still become a reader of the batch that is being published.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
     }
 
-    /// Returns the sequence number of the oldest batch in `batches`. If `batches` is empty, returns
-    /// the number of the batch that is added to it next.
+    /// Returns the sequence number of the first batch that has not been coalesced. If all published
+    /// batches have been coalesced, this is the number of the next batch.
     fn first_uncoalesced(&self) -> Sequence {
-        let next = self.next + u64::from(self.is_next_pushed);
+        let next = self.next + u64::from(self.is_publishing);
         self.batches.front().map_or(next, |(sequence, _)| *sequence)
     }
 
-    /// Returns whether [`SharedBacklog::coalesce`] has work to do.
+    /// Returns whether a batch must be coalesced, or sections can possibly be removed or merged.
     fn needs_work(&self) -> bool {
         self.is_untidy || !self.batches.is_empty()
     }
 
     fn stage(&mut self, batch: &SharedBatch<K>) -> Sequence {
-        if !std::mem::replace(&mut self.is_next_pushed, true) {
+        if !std::mem::replace(&mut self.is_publishing, true) {
             self.batches.push_back((self.next, Arc::clone(batch)));
         }
         self.next
@@ -130,9 +131,9 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Changes the first untaken batch of a handler to `next`. If `next` is `None`, changes it to
-    /// the first batch that has not been coalesced. Returns whether the handler still has untaken
-    /// batches.
+    /// Sets `untaken.from`, the first untaken batch of a handler, to `next`. If `next` is `None`,
+    /// sets it to the first batch that has not been coalesced. Returns whether the handler still
+    /// has untaken batches.
     fn advance(&mut self, untaken: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(untaken.from);
         untaken.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -177,7 +178,7 @@ impl<K> SharedBacklog<K> {
     pub(super) fn new(keeps_old: bool) -> Self {
         let staged = Staged {
             next: 0,
-            is_next_pushed: false,
+            is_publishing: false,
             batches: VecDeque::new(),
             readers: BTreeMap::new(),
             is_untidy: false,
@@ -185,9 +186,9 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Adds the batch that is being published to `untaken`, the untaken batches of one handler. The
-    /// first call for a batch also adds the batch to the backlog. If `wants_resyncs` is `true`, the
-    /// handler will also receive the resyncs of this batch.
+    /// Adds `batch` to `untaken`, the untaken batches of one handler. The publisher of `batch`
+    /// calls this function once for each slow handler; the first call also adds `batch` to the
+    /// backlog. If `wants_resyncs` is `true`, the handler will also receive the resyncs of `batch`.
     pub(super) fn push(&self, batch: &SharedBatch<K>, untaken: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
@@ -202,11 +203,11 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Ends the publishing of a batch: the next call of [`push`](Self::push) is for another batch.
-    /// Must be called after `push` was called for each slow handler.
+    /// Ends the publishing of a batch. The publisher calls this function once, after it has called
+    /// [`push`](Self::push) for each slow handler. The next `push` adds another batch.
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
-        if std::mem::take(&mut staged.is_next_pushed) {
+        if std::mem::take(&mut staged.is_publishing) {
             // A handler's task may have coalesced the batch already. Until now, the section of the
             // batch was kept separate for handlers that the publisher had not reached. If no
             // handler begins with this section, `tidy` can now remove the section, or merge it into
@@ -244,16 +245,19 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Takes a handler's next events from the section that begins with the first batch of
-    /// `untaken`. Also returns whether the handler wants the resyncs among these events; if not,
-    /// the caller must skip them. `limit` is explained at [`Sections::take`].
+    /// Returns a handler's next events, and whether the handler wants the resyncs among them. If
+    /// not, the caller must skip these resyncs.
+    ///
+    /// The events come from the section that contains the handler's first untaken batch. If the
+    /// section is open, `limit` is the approximate maximum number of events, and further events
+    /// stay in the section.
     ///
     /// Returns `None` if the handler has no untaken batches, or if the first one has not been
     /// coalesced yet.
     ///
-    /// The caller must call [`seal`](Self::seal) before this function. If
-    /// [`TakenEvents::ends_section`] is `true`, the caller must call [`tidy`](Self::tidy)
-    /// afterwards.
+    /// Before this function, the caller must call [`seal`](Self::seal), which lets several handlers
+    /// share the events of the section. If [`TakenEvents::ends_section`] is `true`, the caller must
+    /// call [`tidy`](Self::tidy) afterwards, which removes sections that no handler needs.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
@@ -281,8 +285,9 @@ impl<K> SharedBacklog<K> {
         (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
     }
 
-    /// Removes a handler that has not taken the batches `untaken`. Then calls
-    /// [`settle`](Self::settle), which removes the sections that no other handler needs.
+    /// Removes a handler from the backlog. `untaken` contains the batches that this handler has not
+    /// taken. Then calls [`settle`](Self::settle), which removes the sections that no other handler
+    /// needs.
     pub(super) fn remove(&self, untaken: &SharedPart, garbage: &mut Garbage<K>) {
         {
             let mut staged = self.staged.lock();
@@ -304,8 +309,9 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Merges the published batches into `sections`, in order, and then calls [`tidy`](Self::tidy).
-    /// Does nothing if neither is necessary.
+    /// Merges the published batches into `sections`, in order. Then calls [`tidy`](Self::tidy),
+    /// which removes the sections that no handler needs. Moves objects that are no longer needed to
+    /// `garbage`, for the caller to drop.
     pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         if !self.staged.lock().needs_work() {
             return;
@@ -323,7 +329,10 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Removes the sections that no handler needs. Then merges each section into the section before
-    /// it, if no handler begins with the later section. See [`Staged::is_boundary`].
+    /// it, unless the later section begins with one of these batches:
+    ///
+    /// - the first untaken batch of a handler,
+    /// - the batch that is being published, because further handlers can receive this batch.
     pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         let (first, unneeded) = {
             let mut staged = self.staged.lock();

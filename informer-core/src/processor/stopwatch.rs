@@ -33,15 +33,16 @@ impl Stopwatch {
         self.calls = 0;
     }
 
-    /// Records that a call has ended and the next call begins. Returns the total duration of the
-    /// group if it is complete.
+    /// Records the end of a call, which is also the start of the next call. If this was the last
+    /// call of the current group, returns the total duration of the group's calls. If not, returns
+    /// `None`.
     pub(super) fn lap(&mut self) -> Option<Duration> {
         self.calls += 1;
         (self.calls >= self.group_size).then(|| self.end_group())
     }
 
-    /// Ends the current group early. Returns the total duration of its calls; `None` if it has no
-    /// calls.
+    /// Ends the current group early. Returns the total duration of the group's calls, or `None` if
+    /// the group has no calls yet.
     pub(super) fn finish(&mut self) -> Option<Duration> {
         (self.calls > 0).then(|| self.end_group())
     }

@@ -79,7 +79,8 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self::with_process(config, process)
     }
 
-    /// Returns a controller that calls `process` with all queued changes at once.
+    /// Returns a controller that calls `process` with batches. A batch contains all changes that
+    /// are in the queue at that time.
     ///
     /// `process` must requeue failed items itself ([`Batch::requeue`]).
     #[must_use]
@@ -107,8 +108,9 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process, resync }
     }
 
-    /// Returns a controller that runs `source`, which must fill `queue`, and calls `process` with
-    /// all queued changes at once.
+    /// Returns a controller that runs `source` and processes `queue` in batches. The caller must
+    /// create `source` so that it writes to `queue`. Each call of `process` receives all changes
+    /// that are in the queue at that time.
     pub(crate) fn over(
         queue: DeltaFifo<K>,
         source: SourceTask<K>,

@@ -32,7 +32,8 @@ impl<K: 'static> Process<K> {
         Self { work: Work::Batch(process), retries: false, failing: HashSet::new() }
     }
 
-    /// Processes a batch. Returns whether all of its items failed and were requeued.
+    /// Processes a batch. Returns `true` if the batch has items and all of them were requeued
+    /// because they failed.
     pub(super) fn run(&mut self, batch: &mut Batch<K>, description: &str) -> bool {
         let each = match &mut self.work {
             Work::Each(each) => each,
@@ -78,7 +79,8 @@ impl<K: 'static> Process<K> {
     }
 }
 
-/// The wait before the next batch after all items of a batch have failed.
+/// How long the controller waits after a batch in which all items failed. Each wait is twice as
+/// long as the one before, up to [`MAX`](Self::MAX).
 pub(super) struct RetryWait {
     next: Duration,
 }

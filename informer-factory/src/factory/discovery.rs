@@ -40,8 +40,9 @@ pub enum ForResourceError {
         api_version: String,
         /// The requested resource.
         resource: String,
-        /// The plural name of the resource, if the requested name is its kind, its singular or its
-        /// short name, or differs from the plural only in upper and lower case.
+        /// The plural name of the resource that was probably meant, such as `deployments`. `Some`
+        /// if the requested name is a resource's kind, plural, singular or short name, ignoring
+        /// case.
         suggestion: Option<String>,
         /// The resources of the group version, without subresources.
         existing: Vec<String>,

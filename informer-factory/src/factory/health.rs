@@ -1,7 +1,9 @@
 //! [`FactoryHealth`]: whether all informers of a factory are synced and live.
 //!
 //! A program requests an informer from a factory with a method such as `pods()`. The factory then
-//! contains the informer, started or not. `stop` and `stop_idle_after` remove informers.
+//! contains the informer, started or not. `stop` and `stop_idle_after` remove informers. An
+//! informer is synced once its initial list is in the store, and live while its watch is open or
+//! being resumed.
 
 use std::fmt;
 
@@ -47,8 +49,11 @@ impl FactoryHealth {
 }
 
 impl fmt::Display for FactoryHealth {
-    /// Writes `3 of 3 informers are synced and live`, or `1 of 3 informers are synced and live; nodes
-    /// (not started), pods (synced, backing off for 3.2s: …)`.
+    /// Writes how many informers are synced and live, and each other informer with its problem:
+    ///
+    /// `1 of 2 informers are synced and live; pods (synced, backing off for 3.2s: …)`
+    ///
+    /// Here, the informer of pods is synced, but not live.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let healthy = self.informers - self.unhealthy.len();
         write!(f, "{healthy} of {} informers are synced and live", self.informers)?;

@@ -160,9 +160,12 @@ impl SharedInformerFactory {
         informer
     }
 
-    /// Starts all informers that are not started; does nothing before the first `start` or after
-    /// the shutdown. A factory that stops idle informers calls this method for each new informer,
-    /// because the program cannot see that the informer is new and must be started.
+    /// Starts all informers that are not started. Does nothing before the first `start` or after
+    /// the shutdown.
+    ///
+    /// A factory that stops idle informers calls this method when it creates an informer. This
+    /// informer can replace one that was idle and therefore stopped, and the program does not call
+    /// `start` for the replacement.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };

@@ -84,14 +84,16 @@ pub struct SharedInformerFactory {
 struct Inner {
     client: Client,
     config: builder::FactoryConfig,
-    /// `None` if the factory was built without [`namespaces`](FactoryBuilder::namespaces).
+    /// The namespaces that the informers watch, each with its own watch. `None` if the factory was
+    /// built without [`namespaces`](FactoryBuilder::namespaces).
     watched_namespaces: Option<WatchedNamespaces>,
     server: SharedServer,
     discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// The tokio runtime in which `start` was first called; `None` before this call. `start` and
-    /// `shutdown` hold this lock, so that no informer starts after the shutdown.
+    /// The tokio runtime of the first `start` call; `None` before that call. This lock is held
+    /// while informers are started and while `shutdown` is cancelled, so that no informer starts
+    /// after the shutdown.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.

@@ -127,9 +127,12 @@ impl SharedInformerFactory {
     }
 }
 
-/// Adds the namespace `name` to an informer, or removes it, as the factory's set requires. Returns
-/// the informer's completion of the last change. Starts again if another thread has meanwhile
-/// changed the set for `name`.
+/// Adds the namespace `name` to an informer if `watched` contains it; if not, removes it from the
+/// informer. Tries again if another thread has meanwhile added `name` to `watched` or removed it.
+///
+/// Returns a [`Completion`]. For an added namespace, it is set when the informer's store has the
+/// namespace's first list. For a removed one, it is set when the store has no object of the
+/// namespace.
 fn apply_namespace(
     informer: &SharedIndexInformer<AnyObject>,
     watched: &WatchedNamespaces,

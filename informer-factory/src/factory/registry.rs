@@ -68,7 +68,7 @@ impl Entry {
         }
     }
 
-    /// Returns a handle to the informer, and resets `idle_since`.
+    /// Returns a handle to the informer for the program, and sets `idle_since` to `None`.
     pub(super) fn informer(&self) -> SharedIndexInformer<AnyObject> {
         *self.idle_since.lock() = None;
         self.informer.clone()
@@ -78,7 +78,7 @@ impl Entry {
         self.informer.is_same(informer)
     }
 
-    /// Returns a handle to the informer, without a reset of `idle_since`.
+    /// Returns a handle to the informer for the factory itself. `idle_since` stays unchanged.
     pub(super) fn handle(&self) -> SharedIndexInformer<AnyObject> {
         self.informer.clone()
     }
@@ -145,9 +145,10 @@ impl Entry {
         }
     }
 
-    /// Cancels the informer's task, or prevents its start. Returns the task if it was never
-    /// started. Drop the task while no lock is held, because it can own handlers (I8 in
-    /// ARCHITECTURE.md).
+    /// Cancels the informer's task, or prevents its start. Does not wait for the end of the task.
+    ///
+    /// The caller must drop the result while no lock is held (I8 in ARCHITECTURE.md). If the task
+    /// was never started, the result contains the task, which can own handlers.
     pub(super) fn stop(&self) -> impl Send + use<> {
         let mut work = self.work.lock();
         match std::mem::replace(&mut *work, Work::Dropped) {
@@ -165,11 +166,12 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Records whether the informer is in use now. Returns whether it has been unused for at least
-    /// `period`. The factory calls this method periodically.
+    /// Returns whether the program has not used the informer for at least `period`.
+    /// [`SharedIndexInformer::is_in_use`] defines use. The factory calls this method periodically,
+    /// and each call records whether the informer is in use at that moment.
     ///
-    /// Returns `false` if the informer's task was not started or has ended: the handlers of an
-    /// informer end with it, so an ended informer can look unused although the program uses it.
+    /// Returns `false` if the informer's task was not started or has ended: only running informers
+    /// are stopped when they are unused.
     pub(super) fn observe_idleness(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         let is_started = matches!(*self.work.lock(), Work::Started(_));

@@ -42,9 +42,9 @@ pub struct InformerReport {
     /// The resource version that the store has reached. If each namespace has its own watch, this
     /// is the lowest version of all namespaces.
     pub watermark: ResourceVersion,
-    /// The time since a list, event or bookmark last confirmed or changed
-    /// [`watermark`](Self#structfield.watermark). If each namespace has its own watch, this is the
-    /// time since `watermark` last changed. `None` before `watermark` was first set.
+    /// The time since [`watermark`](Self#structfield.watermark) was last set; `None` before it was
+    /// first set. A list, event or bookmark sets it, even to the same version. If each namespace
+    /// has its own watch, it is set only when its value changes.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes. The store does not have these changes yet.
     pub queued: usize,

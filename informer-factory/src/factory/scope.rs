@@ -19,10 +19,11 @@ use super::SharedInformerFactory;
             for other resources, use `factory.dynamic()` or `factory.metadata()`"
 )]
 pub trait InformerScope: sealed::Sealed {
-    /// Returns `namespace` for a namespaced resource, and `None` for a cluster-scoped one.
+    /// Returns `namespace` unchanged if resources with this scope are namespaced, and `None` if
+    /// they are cluster-scoped.
     fn namespace(namespace: Option<&str>) -> Option<&str>;
 
-    /// Returns whether the resource is namespaced.
+    /// Returns whether resources with this scope are namespaced.
     fn is_namespaced() -> bool;
 }
 
@@ -53,7 +54,7 @@ mod sealed {
     impl Sealed for super::ClusterResourceScope {}
 }
 
-/// The objects of a resource that an informer covers: their namespaces, labels and fields.
+/// The objects of a resource that an informer watches: their namespaces, labels and fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) namespace: NamespaceScope,
@@ -72,9 +73,9 @@ pub(super) enum NamespaceScope {
     #[default]
     All,
     One(String),
-    /// The current namespaces of a factory that was built with
-    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), each with its own
-    /// watch.
+    /// The namespaces of a factory that was built with
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), each with its own watch.
+    /// The program can add and remove namespaces at any time.
     Separate,
 }
 

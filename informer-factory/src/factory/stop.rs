@@ -79,7 +79,8 @@ impl Inner {
     }
 }
 
-/// Stops each informer that the program has not used for `period`; see
+/// Stops each informer that the program has not used for `period`. An informer is in use while it
+/// has a handler, or while the program has a handle of the informer or of its store; see
 /// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after). Runs until `shutdown`, or until the
 /// factory is dropped.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {

@@ -120,8 +120,13 @@ impl Outcome {
         }
     }
 
-    /// Replaces the object `current` by `object`, adds the resulting events, and returns the new
-    /// current object. If both have the same version, `current` stays and the event is a resync.
+    /// Adds the events for a received version of an object (`object`). `current` is the object
+    /// before this change; `None` if there is none. Returns the object after this change.
+    ///
+    /// - Without a `current` object, the event is an add.
+    /// - If both versions are equal, the event is a resync, and `current` is returned.
+    /// - If the two objects have different UIDs, the events are a delete and an add.
+    /// - In other cases, the event is an update.
     fn put(
         &mut self,
         current: Option<Cached<AnyObject>>,

@@ -160,8 +160,9 @@ pub enum VerifyError {
 
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at the store's [watermark](Self::watermark), and
-    /// returns the differences. Logs their number and the first one. To correct them, the informer
-    /// relists, unless all differing objects have changed in the store during the comparison.
+    /// returns the differences. Logs their number and the first one. To correct the store, the
+    /// informer then relists, except if the store has already received a change of each differing
+    /// object.
     ///
     /// Objects that cannot be decoded or transformed are not compared. If the server has compacted
     /// the compared version, the method waits until the store reaches a later version, and tries
@@ -359,8 +360,9 @@ impl Verifier {
     }
 }
 
-/// Returns the resource version of the objects in a snapshot that come from the reflector `part`.
-/// Empty before the reflector's initial list, and after its namespace was removed.
+/// Returns the watermark of a snapshot for one reflector (`part`): the snapshot contains the
+/// changes of this reflector up to this version. Empty before the reflector's initial list, and
+/// after its namespace was removed.
 fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
         Some((name, feed)) => snapshot.watermarks().of_feed(name, *feed).cloned().unwrap_or_default(),

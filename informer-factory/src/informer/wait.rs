@@ -90,14 +90,15 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns [`WaitOutcome::NotCovered`] in these cases:
     ///
     /// - The object is outside the informer's namespace or label selector, and the store does not
-    ///   have the object. If an event with an earlier version is still queued, the store can have
-    ///   that version for a short time after the call.
+    ///   have the object. A queued event from before the write can still add the object for a short
+    ///   time.
     /// - The program [removes](Self::remove_namespace) the object's namespace from the informer
     ///   during the wait.
     ///
     /// Of a field selector, the method evaluates only `metadata.name` and `metadata.namespace`. If
-    /// another field excludes the object, the method returns `Reached` after a later bookmark or
-    /// event, or `TimedOut`.
+    /// the selector excludes the object by another field, the method does not return `NotCovered`.
+    /// It then waits until the store has all changes up to the written version, like
+    /// [`wait_until`](Self::wait_until).
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

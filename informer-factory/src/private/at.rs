@@ -22,8 +22,8 @@ pub trait IndexValues<'a> {
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
-/// A type that is itself the only index value, such as `String`. Implemented for all types; the
-/// compiler uses it for types without [`IndexValues`].
+/// Returns a value itself as the only index value, such as a `String`. All types implement this
+/// trait, but the compiler uses it only for types that do not implement [`IndexValues`].
 pub trait AsSingleValue<'a> {
     /// The type of the index value: the type of `self` without references.
     type Item: 'a;
@@ -138,8 +138,8 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// Copies the value of a field, for an index whose values have the type `V`. Only `V` itself
-/// implements this trait, so the compiler rejects a field of another type.
+/// Copies a field as an index value of the type `V`. `ValueAt<V>` is implemented only for `V`
+/// itself, so the compiler rejects fields of other types.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",
@@ -183,10 +183,9 @@ impl<I, E> Returned<Result<I, E>> {
     }
 }
 
-/// Adds `into_values` to [`Returned`] for index functions that return the values without a
-/// `Result`.
+/// The method `into_values` of [`Returned`], for index functions that do not return a `Result`.
 pub trait NeverFails<V> {
-    /// Returns the index values as a list.
+    /// Returns the index values as a list, in an `Ok`.
     ///
     /// # Errors
     /// Never fails.

@@ -114,8 +114,11 @@ where
     }
 }
 
-/// Returns `name` with the type `V` of the values appended, because another index has the name
-/// `name`. Logs this conflict as an error if the informer has no index with the longer name yet.
+/// Returns a name that consists of `name` and the type `V` of the index's values. The index has
+/// this name in the store if another index already has the name `name`.
+///
+/// Logs this conflict as an error, but not again once the informer has an index with the longer
+/// name.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

@@ -4,8 +4,8 @@
 //! The watermark of a namespace is the resource version that the store has reached for it.
 //!
 //! When a namespace is removed, its objects are queued as released: they leave the store, but can
-//! still exist on the server. If the namespace is added again, its new reflector waits until the
-//! old objects are queued. Otherwise, objects that it lists would be queued as released, too.
+//! still exist on the server. If the namespace is added again, its new reflector starts after this
+//! step, so that the newly listed objects are not queued as released, too.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -35,7 +35,7 @@ pub(crate) use task::NamespacesTask;
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
 pub(crate) struct Namespaces<K: 'static> {
-    /// The name of the objects in messages.
+    /// The name of the informer's objects in log lines and errors, such as `pods` or `Pod`.
     description: Arc<str>,
     /// The name of the resource, such as `pods`. Set when the first namespace is added.
     resource: OnceLock<Arc<str>>,
@@ -84,16 +84,17 @@ struct Leaving {
     released: Option<CancellationToken>,
 }
 
-/// The reflector of one namespace, ready to run, and its feed. The tokens are clones of those in
-/// the namespace's [`Member`].
+/// The reflector of one namespace, ready to run, and its feed.
 struct MemberTask<K: 'static> {
     reflector: Reflector<K>,
     feed: Arc<NamespaceFeed<K>>,
+    /// Cancelled when the program removes the namespace. The reflector then stops.
     removed: CancellationToken,
+    /// Cancelled when the objects of the removed namespace have been queued as released.
     released: CancellationToken,
-    /// The token [`Leaving::released`]: the reflector starts when this token is cancelled. `None`
-    /// if the reflector can start at once.
-    before: Option<CancellationToken>,
+    /// The reflector starts when this token is cancelled: the objects of the namespace's previous
+    /// reflector have then been queued as released. `None` if the reflector can start at once.
+    starts_after: Option<CancellationToken>,
 }
 
 /// The source and the watermark of one watched namespace.
@@ -185,7 +186,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
             removed: removed.clone(),
             released: released.clone(),
         };
-        let work = MemberTask { reflector, feed, removed, released, before: None };
+        let work = MemberTask { reflector, feed, removed, released, starts_after: None };
         if let Some(earlier) = self.join(namespace, member, work) {
             return Ok(earlier);
         }
@@ -194,9 +195,9 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set and returns `None`. The informer's task then runs the reflector
-    /// in `work`. If the set already has the namespace, drops `member` and `work`, and returns the
-    /// [`Completion`] of the namespace's initial list.
+    /// Adds a namespace to the set, with its reflector `work`, which the informer's task then runs.
+    /// Returns `None` if the set did not have the namespace. If it did, drops `member` and `work`,
+    /// and returns the [`Completion`] of the namespace's initial list.
     fn join(
         &self,
         namespace: Arc<str>,
@@ -214,7 +215,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         if state.has_ended {
             member.watermark = None;
         }
-        work.before = state.leaving.get(&namespace).and_then(|leaving| leaving.released.clone());
+        work.starts_after = state.leaving.get(&namespace).and_then(|leaving| leaving.released.clone());
         let watched_again = state.released.remove(&namespace);
         state.watched.insert(namespace, member);
         let never_done = if state.has_ended {
@@ -237,8 +238,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
 }
 
 impl<K: 'static> Namespaces<K> {
-    /// Returns the name of the resource, such as `pods`. Before a namespace is added, returns the
-    /// name of the objects in messages instead.
+    /// Returns the name of the resource, such as `pods`. This name is unknown until a namespace is
+    /// added; until then, returns `description`.
     pub(super) fn resource(&self) -> &str {
         self.resource.get().unwrap_or(&self.description)
     }
@@ -287,9 +288,10 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set. Returns its [`Member`], and its reflector if that was
-    /// never started. If the set does not have the namespace, returns an `Err` with a
-    /// [`Completion`] that is set when the store has no objects of the namespace.
+    /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the
+    /// informer's task has not started the reflector. If the set does not have the namespace,
+    /// returns `Err` with a [`Completion`] that is set when the store has no objects of the
+    /// namespace.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<MemberTask<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
@@ -302,16 +304,16 @@ impl<K: 'static> Namespaces<K> {
         // A reflector that was never started has added no objects. A new reflector of the namespace
         // then waits for the earlier removal for which this reflector waited, if there is one.
         let released = match &work {
-            Some(work) => work.before.clone(),
+            Some(work) => work.starts_after.clone(),
             None => Some(member.released.clone()),
         };
         state.leaving.insert(namespace, Leaving { gone: member.feed.released(), released });
         Ok((member, work))
     }
 
-    /// Stops the reflector of a namespace that was removed from the set. `work` is the reflector if
-    /// it was never started. Returns a [`Completion`] that is set when the store has no objects of
-    /// the namespace.
+    /// Stops the reflector of a namespace that was removed from the set. A reflector that was never
+    /// started is in `work`, and is dropped. Returns a [`Completion`] that is set when the store
+    /// has no objects of the namespace.
     fn end_member(&self, member: &Member<K>, work: Option<MemberTask<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
@@ -372,8 +374,8 @@ impl<K: 'static> Namespaces<K> {
         }
     }
 
-    /// Marks the informer as ended. Ends all waits for a watermark, and all waits for a removed
-    /// namespace to be added again (invariant I12 in ARCHITECTURE.md).
+    /// Marks the informer as ended. Callers then receive an error if they wait for a watermark, or
+    /// until a removed namespace is added again (invariant I12 in ARCHITECTURE.md).
     fn end(&self) {
         let over = {
             let mut state = self.state.lock();

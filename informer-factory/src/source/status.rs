@@ -28,14 +28,15 @@ enum Inner {
     Namespaces(NamespacesStatus),
 }
 
-/// The status of an informer with one reflector per namespace. Each clone has its own record of the
-/// changes that [`health_changed`](NamespacesStatus::health_changed) has returned.
+/// The status of an informer with one reflector per namespace. Each clone waits for changes on its
+/// own: [`health_changed`](NamespacesStatus::health_changed) returns a change once for each clone.
 #[derive(Clone)]
 struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// The namespaces at the last call of [`update_seen`](NamespacesStatus::update_seen).
-    /// [`health_changed`](NamespacesStatus::health_changed) waits for changes of their health.
+    /// The status of each namespace, as a copy that belongs only to this clone. Each copied status
+    /// remembers the last health that [`health_changed`](NamespacesStatus::health_changed) has
+    /// returned.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }
@@ -92,9 +93,9 @@ impl SourceStatus {
     /// namespaces, also ends the wait; the returned health can then be unchanged. The last health
     /// is [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
-    /// If the health has changed several times since the last call, the next call returns only the
-    /// newest health. If each namespace is watched separately, one call returns for each namespace
-    /// whose health has changed.
+    /// A call returns the newest health, even if the health has changed several times since the
+    /// last call. If each namespace is watched separately, changes in three namespaces make the
+    /// next three calls return at once.
     ///
     /// # Cancel safety
     /// Cancel safe: after a change, the next call returns at once.
@@ -174,8 +175,8 @@ impl SourceStatus {
         }
     }
 
-    /// Returns a text that names an unsynced informer and the reason why it is not synced. If the
-    /// informer is synced, the text contains the health instead.
+    /// Returns the informer's description and, in parentheses, why the informer is not synced: its
+    /// health, or the health of each namespace whose initial list is not in the store.
     pub(crate) fn waiting_for(&self) -> String {
         let Inner::Namespaces(view) = &self.inner else {
             return format!("{} ({})", self.description(), self.health());
@@ -216,9 +217,8 @@ impl NamespacesStatus {
         self.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
     }
 
-    /// Adds new namespaces to `seen`, and drops removed ones.
-    /// [`health_changed`](Self::health_changed) waits for changes of the health of the namespaces
-    /// in `seen`.
+    /// Adds the namespaces to `seen` that it lacks, and drops the removed namespaces from `seen`.
+    /// After the informer has ended, `seen` is empty.
     fn update_seen(&mut self) {
         let current = self.members.borrow_and_update();
         self.has_ended = current.has_ended;

@@ -34,8 +34,9 @@ pub(super) fn diff(old: &Value, new: &Value, mask: &Remaining<'_>) -> Vec<Differ
 }
 
 /// Compares the old and the new value of the field `path`, and adds their differences to `found`.
-/// `mask` contains the masked fields inside this field. `None` means that the whole field is
-/// masked.
+///
+/// `mask` contains the paths of the masked fields inside this field. If `mask` is `None`, the whole
+/// field is masked: a difference is found, but its values are hidden.
 fn compare(
     path: &str,
     old: Option<&Value>,

@@ -13,17 +13,19 @@ pub(super) const MASKED: &str = "•••••";
 /// The annotation in which `kubectl apply` repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The fields whose values the inspector hides, and the indexes that it does not search:
+/// The fields whose values the inspector hides, and the indexes that it does not search.
 ///
-/// - In Secrets, `data`, `stringData` and the annotation [`LAST_APPLIED`] are hidden.
-/// - In all objects, the fields that the program passes to [`Mask::add`] are hidden.
-/// - [`LAST_APPLIED`] is also hidden if it contains one of these fields, or is not JSON.
+/// These fields are hidden:
+///
+/// - In Secrets, `data`, `stringData` and the annotation [`LAST_APPLIED`].
+/// - In all objects, the fields that the program passes to [`Mask::add`].
+/// - In all objects, [`LAST_APPLIED`], if it contains such a field or is not JSON.
 #[derive(Debug, Clone)]
 pub(super) struct Mask {
     paths: Vec<Path>,
     of_secrets: [Path; 3],
     last_applied: Path,
-    /// The names of the indexes that a search must not use.
+    /// The names of the indexes that a search leaves out, because their values are secret.
     indexes: Vec<String>,
 }
 
@@ -88,8 +90,8 @@ impl Mask {
 }
 
 impl Remaining<'_> {
-    /// Returns the masked paths inside the field with this name, or `None` if the whole field is
-    /// masked.
+    /// Returns the masked paths inside the field with this name: none if all values inside the
+    /// field are visible. Returns `None` if the whole field is masked.
     pub(super) fn below(&self, field: &str) -> Option<Self> {
         let mut rest = Vec::new();
         for path in &self.0 {

@@ -51,7 +51,8 @@ pub enum InspectorError {
     /// The inspector has no token, and its address is unknown or not a loopback address, so other
     /// machines could read the page.
     TokenRequired {
-        /// The address of the listener; `None` for a router, whose address is not known.
+        /// The address of the listener. `None` if [`Inspector::into_router`] was called: the
+        /// program can serve a router on any address.
         address: Option<SocketAddr>,
     },
     /// The token is shorter than 16 characters, or has other characters than ASCII letters, digits,

@@ -24,8 +24,9 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
     deserialize_noting(tape, None)
 }
 
-/// Like [`deserialize`]. Also adds the fields that `T` lacks to `ignored`: for each such field, the
-/// index of the first token of its value.
+/// Converts a tape into a value of type `T`, and records which fields of the tape `T` lacks. For
+/// each of these fields, `ignored` receives the index of the first token of the field's value. If
+/// `ignored` is `None`, nothing is recorded.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -55,12 +56,13 @@ struct Reader<'t> {
     /// Whether the Rust struct lacks the field whose name was read last. Only set if `ignored` is
     /// `Some`.
     is_unknown_field: bool,
-    /// If the object that is being read was requested as a struct with two fields: the index of the
-    /// first token after the object. Serde requests an adjacently tagged enum so: the fields are the
-    /// tag and the content. Otherwise 0.
+    /// For an object that serde requested as a struct with two fields: the index of the first token
+    /// after the object. For other objects: 0. Serde requests an adjacently tagged enum as a struct
+    /// with two fields, the tag and the content.
     end_of_pair: usize,
-    /// The values before this index are in an object that can be an adjacently tagged enum. They
-    /// are not added to `ignored`, because the content of another variant can have these fields.
+    /// The index of the first token after the last object that can be an adjacently tagged enum; 0
+    /// before the first such object. Values inside this object are not added to `ignored`: another
+    /// variant of the enum can have the fields that this variant lacks.
     content_end: usize,
 }
 

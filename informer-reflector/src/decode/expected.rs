@@ -43,8 +43,12 @@ impl ExpectedType {
 
     /// Returns the type of the objects' protobuf message if objects can be stored as protobuf.
     ///
-    /// It must be possible to decode each stored object later. `protobuf::check` can ensure this
-    /// for the types of k8s-openapi whose messages contain no [choice](Message::is_choice).
+    /// Returns `None` if `protobuf::check` cannot ensure that each stored object can be decoded
+    /// later:
+    ///
+    /// - The Rust type is not a type of k8s-openapi.
+    /// - The objects have only metadata.
+    /// - The kind has no message, or its message contains a [choice](Message::is_choice).
     pub(super) fn storable_message(&self) -> Option<&'static Message> {
         if self.has_other_fields() || self.metadata_only {
             return None;
@@ -59,14 +63,14 @@ impl ExpectedType {
         !self.type_name.starts_with("k8s_openapi::")
     }
 
-    /// Returns this type for requests of only the metadata. The objects can then also state the
-    /// kind `PartialObjectMetadata`.
+    /// Returns the expected type for requests of only the metadata. An object of this type can also
+    /// have the kind `PartialObjectMetadata`, which servers use for such responses.
     pub(crate) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
     }
 
-    /// For metadata-only requests, adds all fields except the type and the metadata to the pruned
-    /// `paths`.
+    /// Returns the paths of the fields to prune. These are the given paths and, for requests of
+    /// only the metadata, all fields except `apiVersion`, `kind` and `metadata`.
     pub(crate) fn paths(&self, paths: PrunePaths) -> PrunePaths {
         if self.metadata_only { paths.metadata_only() } else { paths }
     }
@@ -74,8 +78,8 @@ impl ExpectedType {
     /// Returns an error message if the `kind` or `apiVersion` of an object is not the expected one.
     ///
     /// Also returns an error message if a protobuf object has a field that [`kube_messages`] does
-    /// not describe, and the Rust type could have this field. The field would be lost, so the
-    /// objects must be requested as JSON.
+    /// not describe, and the Rust type is not a type of k8s-openapi. Such a field would be lost, so
+    /// the objects must be requested as JSON.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
         if object.has_unknown_fields() && self.has_other_fields() && !self.metadata_only {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());

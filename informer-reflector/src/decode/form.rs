@@ -23,8 +23,8 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// A set of pruned fields: all fields of an object except six fields of its metadata. If an object
-/// is stored as protobuf, only these six fields are decoded when the object arrives.
+/// The fields to skip when an object arrives that is stored as protobuf: all fields except six
+/// fields of its metadata. The skipped fields are decoded later, from the stored bytes.
 static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
@@ -50,8 +50,10 @@ impl Form {
         }
     }
 
-    /// Returns the fields that are not decoded when an object arrives as protobuf. These are the
-    /// fields in `skipped`, or, if objects are stored as protobuf, almost all fields.
+    /// Returns the fields to skip when an object arrives as protobuf:
+    ///
+    /// - If objects are stored as protobuf: all fields except six fields of the metadata.
+    /// - If objects are stored in another form: the fields in `skipped`.
     pub(super) fn unread_fields<'l>(&self, skipped: &'l Level) -> &'l Level {
         match self {
             Self::Encoded(Encoder { protobuf: Some(_), .. }) => &ALL_BUT_IDENTITY,
@@ -72,9 +74,9 @@ impl Form {
         (direct.read)(&protobuf::prune(message, bytes, pruned).ok()?)
     }
 
-    /// Converts an arrived object to the form in which it is stored. If the object belongs to the
-    /// sample that [`Skipped::count_object`] chooses, also adds the fields that the Rust type lacks
-    /// to `skipped`.
+    /// Converts an arrived object to the form in which it is stored. For a few objects of each
+    /// response, also determines which fields the Rust type lacks, and adds these fields to
+    /// `skipped`.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
@@ -209,8 +211,8 @@ pub(crate) struct FromJson {
 }
 
 impl FromJson {
-    /// Returns a decoder. The caller ensures that the JSON of dynamic objects contains `apiVersion`
-    /// and `kind`.
+    /// Returns a decoder of objects in JSON. If the objects are dynamic, their JSON must contain
+    /// `apiVersion` and `kind`.
     pub(crate) fn of(decode: Decode) -> Self {
         Self { decode, types: None }
     }
@@ -236,7 +238,8 @@ impl DecodeBytes for FromJson {
     }
 }
 
-/// Calls `function` with the tape of an object in JSON.
+/// Reads an object in JSON into a tape without the `pruned` fields, and calls `function` with the
+/// tape. Returns the result of `function`; `None` if the bytes are not JSON.
 fn with_tape<T>(bytes: &[u8], pruned: &Level, function: impl FnOnce(&Tape<'_>) -> Option<T>) -> Option<T> {
     function(&json::read(str::from_utf8(bytes).ok()?, pruned).ok()?.tape)
 }

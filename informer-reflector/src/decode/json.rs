@@ -45,11 +45,12 @@ pub(super) fn read<'j>(json: &'j str, pruned: &Level) -> Result<Value<'j>, NoVal
 
 #[derive(Clone)]
 pub(super) struct Scanner<'j> {
+    /// The JSON text to read.
     text: &'j str,
     json: &'j [u8],
     at: usize,
-    /// The byte offset at which `text` begins in the texts of the [`Tape`]. It is zero, except in
-    /// [`append_to`](Self::append_to), which appends `text` to other texts.
+    /// The byte offset that tokens use for the first byte of `text`. Zero, except in
+    /// [`append_to`](Self::append_to), which copies `text` behind other texts of the tape.
     start: usize,
 }
 
@@ -69,8 +70,9 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Appends the tokens of this scanner's JSON to a tape that already has other texts. Also
-    /// copies the JSON into the tape, because tokens can refer only to texts of their own tape.
+    /// Appends the value in `text` to a tape that already has tokens. Also copies `text` into the
+    /// tape, because tokens can refer only to texts of their own tape. `depth` is the maximum
+    /// number of levels of arrays and objects in the value.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)

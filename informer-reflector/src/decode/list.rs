@@ -52,17 +52,18 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The minimum of `decode_threshold`: [`SLICE`] (256 KiB), or less in tests.
+    /// The number of undecoded bytes at which decoding starts, unless a large item is incomplete:
+    /// 256 KiB ([`SLICE`]), or less in tests.
     slice: usize,
-    /// The number of undecoded bytes in the buffer at which decoding starts. While a large item is
-    /// incomplete, the number grows, so that the item is decoded only a few times.
+    /// The number of undecoded bytes in the buffer at which decoding starts now. While a large item
+    /// is incomplete, this number grows, so that the item is decoded only a few times.
     decode_threshold: usize,
     max_object_size: usize,
     state: State,
     head: Head,
     items: usize,
-    /// The type that the items must have; `None` if any type is accepted. The type of the list must
-    /// match it.
+    /// The type that the items must have; `None` if any type is accepted. For items of the type
+    /// `Pod`, the type of the list must be `PodList`.
     expected: Option<ExpectedType>,
     form: Form,
     _item: PhantomData<fn() -> K>,
@@ -231,7 +232,8 @@ impl<K> ListDecoder<K> {
         items
     }
 
-    /// Counts an item, and returns it in the form in which it is stored: decoded or encoded.
+    /// Converts an arrived item to the form in which it is stored. Also adds 1 to the number of
+    /// items.
     fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
         self.items += 1;
         let object = self.form.object(item, &mut self.skipped);
@@ -288,8 +290,9 @@ impl<K> fmt::Debug for ListDecoder<K> {
 }
 
 impl Head {
-    /// Returns whether the body is a list. A body without items must state the type of a list: an
-    /// empty list deletes all cached objects, and an error page in JSON must not delete them.
+    /// Returns whether the body is a list: it has the field `items`, or a `kind` that ends with
+    /// `List`. An empty list deletes all objects in the store, so another JSON body, such as an
+    /// error page, must not be read as an empty list.
     fn is_list(&self) -> bool {
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
     }

@@ -239,9 +239,10 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Reads a message whose JSON is the value of only one field ([`Message::is_choice`]):
+    /// Reads a message whose JSON is not an object, but the value of one of its fields
+    /// ([`Message::is_choice`]):
     ///
-    /// - If one or more fields are present, the JSON is the value of the last one by number.
+    /// - If several fields are present, the JSON is the value of the field with the highest number.
     /// - If no field is present, the JSON is `null`, or an empty array if all fields that the
     ///   message can have are lists.
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {

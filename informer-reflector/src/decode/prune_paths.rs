@@ -26,27 +26,29 @@ pub struct PrunePaths {
     root: Arc<Level>,
 }
 
-/// The fields of metadata that identify an object and its version.
+/// The fields of metadata that identify an object and its version. Users can't prune them.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// More fields of metadata that users can't prune, each with the features of the library that need
-/// the field. Fields inside them can't be pruned either, for example single labels.
-const READ: [(&str, &str); 3] = [
+/// Fields of metadata that users can't prune because features of the library need them. The second
+/// text of each pair names these features. Fields inside these fields, such as a single label,
+/// can't be pruned either.
+const FEATURE_FIELDS: [(&str, &str); 3] = [
     ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
     ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
-/// The maximum number of fields in a [`Level`]. Paths with further fields are ignored, because each
-/// lookup searches all fields.
+/// The maximum number of fields for which a [`Level`] has rules. A path that would exceed this
+/// number is ignored, because each lookup searches all rules.
 const MAX_FIELDS: usize = 256;
 
-/// The pruning rules for the fields of the whole Kubernetes object, or of one object inside it. The
-/// rules are few, so a linear search is fastest.
+/// The pruning rules for the fields of one JSON object: the whole Kubernetes object, or an object
+/// inside it. The rules are few, so a linear search is fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
+    /// The names of the fields that have a rule, each with its rule.
     fields: Vec<(Box<str>, Field)>,
-    /// Whether all fields of the object that are not in `fields` are pruned.
+    /// Whether fields without a rule in `fields` are pruned. If `false`, these fields are kept.
     prunes_others: bool,
 }
 
@@ -87,8 +89,8 @@ pub enum PrunePathError {
     Read {
         /// The path as it was given.
         path: String,
-        /// The text in the message that names the features that need the field, such as `selectors
-        /// and label indexes`.
+        /// The features that need the field, as a text for the message, such as `selectors and
+        /// label indexes`.
         reader: &'static str,
     },
 }
@@ -117,7 +119,7 @@ impl PrunePaths {
             return Err(PrunePathError::Needed { path: path.to_owned() });
         }
         if let ["metadata", name, ..] = names.as_slice()
-            && let Some((_, reader)) = READ.iter().find(|(field, _)| field == name)
+            && let Some((_, reader)) = FEATURE_FIELDS.iter().find(|(field, _)| field == name)
         {
             return Err(PrunePathError::Read { path: path.to_owned(), reader });
         }
@@ -130,7 +132,8 @@ impl PrunePaths {
         Self { root: Arc::new(Level::of_metadata(&NEEDED)) }
     }
 
-    /// Returns paths that also prune all fields of an object except its type and metadata.
+    /// Returns paths that prune all fields of an object except `apiVersion`, `kind` and `metadata`.
+    /// Fields of metadata that `self` prunes are pruned too.
     pub(super) fn metadata_only(&self) -> Self {
         let mut root = Level::clone(&self.root);
         for field in ["apiVersion", "kind", "metadata"] {

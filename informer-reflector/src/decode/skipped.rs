@@ -42,13 +42,13 @@ impl Skipped {
     }
 }
 
-/// Adds fields that the Rust type lacks to `paths`: those of one object, and of the objects nested
-/// in it.
+/// Adds the fields that the Rust type lacks to `paths`: fields of one object, and of the objects
+/// nested in this object.
 ///
 /// - `object` is the index of the object on the tape.
 /// - `names` is the path of the object.
-/// - `ignored` has the indexes of the fields' values, in ascending order. The function removes the
-///   indexes inside the object.
+/// - `ignored` has the indexes of the values for which the Rust type has no field, in ascending
+///   order. Indexes before the object's end are removed from the front of `ignored`.
 fn learn_inside<'t>(
     paths: &mut PrunePaths,
     tape: &'t Tape<'_>,

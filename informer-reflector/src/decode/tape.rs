@@ -3,6 +3,10 @@
 //! The readers of JSON and protobuf write a tape, and one deserializer ([`deserialize`]) turns it
 //! into a value. So a program contains the code of the readers only once, and not for each type.
 //!
+//! A token refers to a name or value by its position in two texts, `body` and `decoded`. `body` is
+//! a text that exists before the tape, such as the JSON. `decoded` has the values that the reader
+//! adds, such as strings after the decoding of their escapes.
+//!
 //! [`deserialize`]: super::deserialize
 
 use std::fmt::Write;
@@ -16,11 +20,12 @@ pub(super) const TYPICAL_TOKENS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// A text with names and values. Tokens contain positions in this text. For an object in JSON,
-    /// `body` is the JSON. For an object in protobuf, `body` is the table of [`kube_messages`].
+    /// The text that tokens refer to without a copy. For an object in JSON, this is the JSON. For
+    /// an object in protobuf, this is the text of [`kube_messages`], which contains the names of
+    /// all fields.
     body: &'b str,
-    /// Texts that `body` does not contain: JSON strings after the decoding of their escapes, and all
-    /// values of an object in protobuf, with numbers in decimal form.
+    /// Texts that `body` does not contain: JSON strings after the decoding of their escapes, and
+    /// all values of an object in protobuf, with numbers in decimal form.
     decoded: String,
     /// The reason why the object can't be decoded; contains no values of the object.
     problem: Option<String>,
@@ -42,20 +47,21 @@ pub(super) enum Token {
     Object(Extent),
 }
 
-/// The position and the length of a text in a [`Tape`], in bytes. Texts in `decoded` have
-/// positions from the length of `body` upwards, as if both were one text.
+/// The position and the length of a text that a token refers to, in bytes. A position below the
+/// length of `body` is in `body`. Other positions are in `decoded`, as if `decoded` followed
+/// `body`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
     len: u32,
 }
 
-/// The size of an array or object on the tape.
+/// The number of elements of an array or object on the tape, and the end of the array or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     /// The number of elements of the array, or of members of the object.
     pub(super) len: u32,
-    /// The index of the first token after the array or object.
+    /// The index, among all tokens of the tape, of the first token after the array or object.
     pub(super) end: u32,
 }
 

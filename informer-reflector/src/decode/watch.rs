@@ -39,8 +39,8 @@ pub struct WatchDecoder<K> {
     /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
-    /// Whether the body counts as a watch, because its first line that is not empty begins with
-    /// `{`.
+    /// Whether the first line of a JSON body has arrived. This line must begin with `{`; otherwise
+    /// the body is not a watch, and the decoder fails. Not used for protobuf.
     recognized: bool,
     _object: PhantomData<fn() -> K>,
 }

@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// Whether to request gzip for lists and for watches. Clones share what responses have shown.
+/// Two facts that decide whether a request accepts gzip: whether the user wants gzip, and whether
+/// the client decompresses responses itself. Clones share the second fact.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
+    /// Whether the user wants compressed responses. If not, no request accepts gzip.
     wanted: bool,
     /// Whether the client or a proxy has decompressed any response. If so, watches are requested
     /// without gzip.

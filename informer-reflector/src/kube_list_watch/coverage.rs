@@ -40,8 +40,8 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. If the selector can't be parsed, objects with any labels are
-    /// included.
+    /// Sets the label selector. If the selector can't be parsed, all objects are included, whatever
+    /// their labels.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         // The server rejects an invalid selector, but accepts valid ones with `>` or `<`, which
         // can't be parsed here.

@@ -269,7 +269,7 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         Some(Box::new(move |namespace| Arc::new(all.in_namespace(namespace))))
     }
 
-    /// Returns `true`: only the server's response shows whether it supports streaming lists.
+    /// Returns `true`: only a streaming list itself shows whether the server supports streaming.
     fn can_stream_lists(&self) -> bool {
         true
     }

@@ -68,7 +68,8 @@ impl ListTweaks {
         self
     }
 
-    /// Returns a bad request (400) if the user has set a [reserved](RESERVED) parameter.
+    /// Returns an error with the code 400 if the user has set a [reserved](RESERVED) parameter,
+    /// such as `limit`.
     pub(super) fn check(&self) -> Result<(), ListWatchError> {
         let Some((name, _)) = self.parameters.iter().find(|(name, _)| RESERVED.contains(&name.as_str()))
         else {

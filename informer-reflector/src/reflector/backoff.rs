@@ -16,7 +16,8 @@ const MIN: Duration = Duration::from_millis(10);
 /// requests. The limit also prevents overflow when a wait is added to a time.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The waits before retries. They double up to the longest, with random jitter of up to 100%.
+/// Computes the waits before retries. Each wait is twice as long as the previous one, up to
+/// `longest`. Random jitter then makes each wait up to twice as long.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     first: Duration,
@@ -37,7 +38,7 @@ impl Backoff {
         wait.max(clamped(retry_after))
     }
 
-    /// Returns the first wait with the maximum jitter.
+    /// Returns the longest possible first wait: twice `first`, because of the jitter.
     pub(super) fn max_first_wait(&self) -> Duration {
         self.first * 2
     }

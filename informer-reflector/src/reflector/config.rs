@@ -36,9 +36,10 @@ pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 /// more requests.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The maximum of [`ReflectorConfig::watch_timeout`] and of the other timeouts. Few networks keep a
-/// connection for longer. The maximum also prevents overflow when a timeout is added to a time.
-const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest value of each timeout of [`ReflectorConfig`]; longer settings are shortened to it.
+/// Few networks keep a connection for longer. The limit also prevents overflow when a timeout is
+/// added to a time.
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The default of [`ReflectorConfig::list_stall_timeout`]. It is longer than servers take to begin
 /// a list: they wait at most three seconds until their cache is recent enough.
@@ -78,17 +79,16 @@ impl ReflectorConfig {
     /// list, the timeout is random: up to 50% longer than this setting. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
     ///
-    /// The reflector also cancels a streaming list whose objects arrive slowly. All waits for data
-    /// of one list together are limited to this timeout, plus 5 milliseconds for each received
-    /// object. So a list with more than 200 objects a second is not cancelled. Unused time is
-    /// limited to three times this timeout. The list must also end within the [duration of a
-    /// watch](Self::watch_timeout), because its request is a watch.
+    /// The reflector also cancels a streaming list whose objects arrive slowly. Each list has a
+    /// time budget, which is this timeout at first. Waits for data use up the budget, and each
+    /// received object adds 5 milliseconds to it. So a list with more than 200 objects a second is
+    /// not cancelled. The budget is never larger than three times this timeout. The list must also
+    /// end within the [duration of a watch](Self::watch_timeout), because its request is a watch.
     ///
     /// Some servers send modified and deleted objects before the end of the list. After the first
-    /// such object, the remaining waits together are limited to this timeout, and received objects
-    /// no longer lengthen them.
+    /// such object, the budget is at most this timeout, and received objects add nothing to it.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
-        self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
+        self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_TIMEOUT);
         self
     }
 
@@ -104,7 +104,7 @@ impl ReflectorConfig {
     /// A client of [`connect`](crate::connect) also sends pings, which detect a dead connection
     /// within 30 seconds.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
-        self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_WATCH_TIMEOUT);
+        self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_TIMEOUT);
         self
     }
 
@@ -113,9 +113,9 @@ impl ReflectorConfig {
     /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
     /// lasted ten seconds, waits start again with `first`.
     ///
-    /// While the server is unavailable, each wait has an additional limit: half of the time since
-    /// the reflector's first failure in this outage. The limit is at least twice `first`. Only a
-    /// `Retry-After` can exceed it. After the wait, the reflectors that [share](Self::server) the
+    /// While the server is unavailable, a wait lasts at most half of the time since the reflector's
+    /// first failure, so the reflector soon notices the end of a short outage. Waits of up to twice
+    /// `first` are not shortened. After the wait, the reflectors that [share](Self::server) the
     /// server send their requests one after another.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
@@ -159,21 +159,24 @@ impl ReflectorConfig {
     /// server that responds from its cache can ignore the page size and send all items in one page,
     /// especially for the initial list.
     ///
-    /// Default: 500. Without this setting, relists that the server returns from its cache have no
-    /// page size, and arrive in one page. Once a paged list has been interrupted, these relists
-    /// also have the page size 500.
+    /// By default, the initial list has the page size 500. A relist usually has no page size,
+    /// because the server can return all items from its cache at once. After a paged list was
+    /// interrupted, relists also have the page size 500. A call of this method sets the page size
+    /// of all these lists.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));
         self
     }
 
-    /// Sets the shortest duration of a watch, after which the server closes it. The duration of
-    /// each watch is random, between this setting and twice this setting. Default: 5 minutes.
-    /// Settings below 5 minutes or above 24 hours are clamped.
+    /// Sets the minimum duration of a watch. Default and minimum: 5 minutes; maximum: 24 hours.
+    /// Shorter and longer settings are changed to these limits.
+    ///
+    /// The reflector requests a random duration for each watch, between this setting and twice this
+    /// setting. The server closes the watch after the requested duration.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
-        self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_WATCH_TIMEOUT);
+        self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_TIMEOUT);
         self
     }
 }

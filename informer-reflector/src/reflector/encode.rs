@@ -29,8 +29,8 @@ impl Encode {
         }
     }
 
-    /// Returns the object in encoded form; `None` if it can't be converted to JSON, or if this JSON
-    /// can't be decoded.
+    /// Returns the object in encoded form. Returns `None` if the object's `Serialize` fails, or if
+    /// its `Deserialize` can't read the result.
     pub(super) fn encoded(&self, object: &OwnedObject<AnyObject>) -> Option<OwnedObject<AnyObject>> {
         let json = catch_unwind(AssertUnwindSafe(|| (self.to_json)(object)));
         let json = json.unwrap_or_else(|payload| {

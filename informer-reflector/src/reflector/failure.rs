@@ -19,9 +19,9 @@ pub struct ListWatchFailure<'a> {
     pub error: &'a ListWatchError,
     /// The reflector's next request after this failure.
     pub next: NextRequest,
-    /// The wait before the next request; zero if the request follows immediately. While the server
-    /// is unavailable, the real wait can be longer, because reflectors wait for their
-    /// [turns](super::SharedServer). It can be shorter if another reflector gets a response.
+    /// The planned wait before the next request; zero if the request follows immediately. While the
+    /// server is unavailable, the reflector can send the request later or earlier than planned (see
+    /// [`SharedServer`](super::SharedServer)).
     pub wait: Duration,
 }
 

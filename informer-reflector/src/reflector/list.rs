@@ -42,13 +42,14 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later watch event. It is empty before
     /// the first complete list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether a request with the resource version `last_seen` has failed, possibly because of this
-    /// version. If so, the next list requests the newest state.
+    /// Whether the server refused `last_seen`, the resource version of the last list or event. If
+    /// so, the next list requests the newest state, without a version. An error that may have
+    /// another cause, such as status 400, counts as a refusal, too.
     pub(super) is_last_seen_refused: bool,
-    /// Whether the store may contain objects of a list that failed or had no resource version. If
-    /// so, and if `last_seen` is empty, the next list requests the newest state. The resource
-    /// version `0` counts as none.
-    pub(super) is_partly_known: bool,
+    /// Whether the store may contain objects newer than `last_seen`, for example objects of a list
+    /// that failed. If `last_seen` is empty, the next list then requests the newest state, because
+    /// the state in the server's cache can be older than these objects.
+    pub(super) has_newer_objects: bool,
     /// The number of streaming lists that failed for an unknown reason. An outage, for example, is
     /// a known reason. Each complete list resets this number to 0.
     pub(super) broken_streams: u32,
@@ -67,7 +68,7 @@ impl ListHistory {
     /// Returns the resource version for a paged list. An empty version requests the newest state.
     fn resource_version(&self) -> ResourceVersion {
         // I1: a state from the server's cache can be older than the objects in the store.
-        if self.is_last_seen_refused || (self.last_seen.is_empty() && self.is_partly_known) {
+        if self.is_last_seen_refused || (self.last_seen.is_empty() && self.has_newer_objects) {
             ResourceVersion::empty()
         } else if self.last_seen.is_empty() {
             "0".into()
@@ -141,11 +142,11 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         // I9: the store changes in one step, and before the status, which is never ahead of it.
         self.store.replace(replacement);
         self.reporter.synced_to(&resource_version);
-        self.reporter.only_quarantined(&quarantined);
+        self.reporter.retain_quarantined(&quarantined);
         self.reporter.listed(count);
         self.silence.received();
         self.history.is_last_seen_refused = false;
-        self.history.is_partly_known = resource_version.is_empty();
+        self.history.has_newer_objects = resource_version.is_empty();
         self.history.broken_streams = 0;
         self.history.was_stream_closed = false;
         self.history.last_seen = resource_version;
@@ -193,14 +194,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Waits after a short page until [`Pace`](super::pace::Pace) allows the request for the next
-    /// page. [`SHORT_PAGE`] defines which pages are short. `before` is the number of objects that
-    /// had arrived before this page.
+    /// Waits, if the page was short ([`SHORT_PAGE`]), until [`Pace`](super::pace::Pace) allows the
+    /// request for the next page. Returns at once if the page was not short.
+    /// - `before` is the number of objects that had arrived before this page.
+    /// - `limit` is the maximum number of objects that the reflector requested for each page.
     ///
     /// # Errors
-    /// Instead of waiting, returns an error if the list may never end:
-    /// - The page is empty.
-    /// - More than half of the list's objects arrived again later in the list.
+    /// If a wait is necessary, but the page is empty or the list mostly repeats objects, returns a
+    /// [`Protocol`](ListWatchError::Protocol) error: such a list may never end.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -280,7 +281,8 @@ pub(super) fn is_watchable(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }
 
-/// Returns the resource version of a list, or an empty one if no watch can start at it.
+/// Replaces the resource version `0` by an empty one, because no watch can start at `0`. Returns
+/// every other version unchanged.
 pub(super) fn watchable(resource_version: ResourceVersion) -> ResourceVersion {
     if is_watchable(&resource_version) { resource_version } else { ResourceVersion::empty() }
 }
@@ -293,8 +295,8 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Returns the error for a list whose continue token expired twice. This is an interruption and not
-/// an expired version, so the reflector waits before the next list.
+/// Converts an error about an expired continue token to [`ListWatchError::Interrupted`]. So the
+/// reflector waits before the next list. After an expired version, it could list again at once.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")

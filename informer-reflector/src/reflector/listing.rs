@@ -19,9 +19,9 @@ pub(super) struct Listing<K> {
     /// The number of objects at which [`check_for_repetitions`](Self::check_for_repetitions) checks
     /// the list next.
     check_at: usize,
-    /// The objects of a streaming list's first `MODIFIED` or `DELETED` event and of all later
-    /// events. The value is `None` if the object was deleted. At the end of the list, these entries
-    /// take precedence over `objects`.
+    /// The objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on, by
+    /// key. `None` marks a deleted object. At the end of the list, these entries replace the
+    /// objects with the same keys in `objects`.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
@@ -61,9 +61,9 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Checks the list for repeated objects whenever its length has doubled. So an endless list
-    /// that repeats its objects needs only limited memory. The check is
-    /// [`check_for_repetitions_now`](Self::check_for_repetitions_now).
+    /// Drops repeated objects, but only if the list is twice as long as after the last such check.
+    /// Returns an error if more than half of the objects were repeated, because such a list may
+    /// never end.
     pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
         if self.objects.len() < self.check_at {
             return Ok(());
@@ -94,8 +94,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Records that the streaming list has sent a `MODIFIED` or `DELETED` event. From now on,
-    /// received objects are added to `changes`, and so replace earlier objects with the same key.
+    /// Makes each object that arrives from now on replace an earlier object with the same key. Must
+    /// be called at the first `MODIFIED` or `DELETED` event of a streaming list.
     pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }

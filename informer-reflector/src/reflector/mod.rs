@@ -95,12 +95,14 @@ pub struct Reflector<K> {
     /// this stream. `None` at other times.
     open: Option<OpenWatch<K>>,
     silence: SilenceDetector,
-    /// The failures of this reflector's requests during an outage; `None` if there is no outage.
+    /// A summary of this reflector's failed requests since the server became unavailable. `None`
+    /// while the server responds.
     outage_failures: Option<OutageFailures>,
     /// This reflector's [`Recovery`] after an outage. `None` if the reflector is not recovering.
     recovery: Option<Recovery>,
-    /// The value of [`SharedServer::responses`] at this reflector's last failure in an outage. If
-    /// the value has grown at the next failure, the server responds to other reflectors.
+    /// The number of the server's responses to all reflectors, at the time of this reflector's last
+    /// failure in an outage. If the number is higher at the next failure, the server responds to
+    /// other reflectors.
     responses_at_failure: u64,
     /// The number of events and objects that were processed since the reflector last yielded.
     since_yield: usize,
@@ -291,9 +293,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Takes this reflector's `outage_failures`, adds the failure `error`, and returns the result.
-    /// The caller stores it in `outage_failures` again. Call this only for an
-    /// [unavailable](ListWatchError::is_unavailable) server.
+    /// Returns a summary of this reflector's failures in the outage, with `error` as the last one.
+    /// `self.outage_failures` is empty afterwards: the caller adds the waits to the summary and
+    /// stores it there. `error` must say that the server is
+    /// [unavailable](ListWatchError::is_unavailable).
     fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
@@ -322,9 +325,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Waits until the response to `request` begins, at most for `max_wait`. If this is the first
-    /// response after an outage, the reflector's [`Recovery`] begins. An error response is a
+    /// Waits until the response to `request` begins, at most for `max_wait`. An error response is a
     /// response, too, except 502, 503 and 504.
+    ///
+    /// The first response after failures in an outage starts this reflector's [`Recovery`].
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,
@@ -360,9 +364,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Resets the backoff to its first wait, after a watch that has lasted long enough. A complete
-    /// list or an event does not reset the backoff. Otherwise, if every watch failed soon after its
-    /// start, all waits would be as short as the first one.
+    /// Resets the backoff to its first wait. The caller does this after a watch has lasted ten
+    /// seconds, and not after a list: watches can fail again and again although lists succeed.
     fn reset_backoff(&mut self) {
         self.watch_failures = WatchFailures::default();
         self.backoff.reset();

@@ -1,14 +1,14 @@
 //! [`Outage`]: the reflectors that wait for an unavailable server (the waiters), and the order of
 //! their requests.
 //!
-//! A waiter needs a permission to send its request. There are two kinds. A turn is granted to a
-//! waiter whose backoff is over, when enough time has passed since the last turn. An extra
-//! permission is granted when another reflector gets a response, even before the waiter's backoff
-//! is over. No separate task grants permissions: each waiter that wakes grants those that are due,
-//! to itself or to others.
+//! A waiter needs a permission to send its request. There are two kinds:
+//! - A turn: for a waiter whose backoff is over, some time after the last turn of any waiter.
+//! - An extra permission: for a waiter whose backoff can still last. Two extra permissions become
+//!   available when a reflector gets its first response after an outage.
 //!
-//! A reflector recovers from its first response after an outage until its list is complete, its
-//! watch has lasted a second, or it must wait after another error.
+//! A recovery begins with a reflector's first response after an outage. It ends when the
+//! reflector's list is complete, its watch has lasted a second, or the reflector must wait after an
+//! error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,12 +24,10 @@ const MIN_SPACING: Duration = Duration::from_millis(300);
 /// The maximum time between two turns.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// The number of waiters that get an extra permission when another reflector gets its first
-/// response after an outage.
+/// The number of extra permissions that a reflector's first response after an outage creates.
 const EXTRA_PER_RESPONSE: usize = 2;
 
-/// The maximum of the random pause before a request with an extra permission. The pauses keep such
-/// requests from arriving all at once.
+/// The longest random pause before a request with an extra permission. It spreads the requests.
 const MAX_EXTRA_JITTER: Duration = Duration::from_millis(100);
 
 /// The failed requests of one reflector since the server became unavailable.
@@ -42,8 +40,7 @@ pub(super) struct OutageFailures {
     /// The time of the first failure.
     pub(super) since: Instant,
     pub(super) count: u32,
-    /// Whether only this reflector's resource is unavailable, and not the server: another reflector
-    /// got a response between two failures of this one.
+    /// Whether only this reflector's resource fails, while the server responds to other reflectors.
     pub(super) only_own_resource: bool,
     /// The backoff after the last failure.
     pub(super) wait: Duration,
@@ -63,7 +60,7 @@ struct Queue {
     waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// The number of extra permissions that are not yet granted.
+    /// The number of available extra permissions: those that no waiter has received yet.
     extra_permissions: usize,
     logged: Option<LoggedOutage>,
     recovering: RecoveryCounts,
@@ -75,13 +72,14 @@ struct LoggedOutage {
     waiting: usize,
 }
 
-/// Counts the reflectors that got a response after the outage. A reflector first counts in
-/// `pending`. When its recovery succeeds, it counts in `resumed` or `relisted` instead.
+/// Numbers of reflectors that got a response after the outage, by the state of their recovery.
 #[derive(Default)]
 struct RecoveryCounts {
     /// The number of reflectors whose recovery is in progress.
     pending: usize,
+    /// The number of reflectors whose watch has lasted a second.
     resumed: usize,
+    /// The number of reflectors whose list is complete.
     relisted: usize,
 }
 
@@ -89,12 +87,11 @@ struct Waiter {
     id: u64,
     since: Instant,
     only_own_resource: bool,
-    /// The time at which the reflector joined the queue, plus the time for which it had been
-    /// failing. So a reflector that has been failing for long comes late, and does not delay
-    /// others.
+    /// The time by which waiters are sorted. The longer a reflector has been failing, the later is
+    /// this time, so that a permanent failure delays no other reflectors.
     sort_time: Instant,
-    /// The time before which no permission is granted: the end of the `Retry-After`. Without a
-    /// `Retry-After`, this is the time at which the reflector joined the queue.
+    /// The end of the wait that the server requested (`Retry-After`), or the time of joining the
+    /// queue if it requested none. The waiter receives no permission before this time.
     retry_after_until: Instant,
     /// The end of the backoff. Before it, the reflector can send a request only with an extra
     /// permission.
@@ -110,13 +107,14 @@ enum Permission {
 }
 
 impl Waiter {
-    /// Returns the sort key; the lowest key is the first in the queue. The order is that of
-    /// `sort_time`, but waiters whose resource alone is unavailable come last.
+    /// Returns the sort key; the waiter with the lowest key is the first in the queue. Waiters
+    /// whose `only_own_resource` is `true` come last. The ID decides between equal times.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.only_own_resource, self.sort_time, self.id)
     }
 
-    /// Returns the minimum time between the last turn of any reflector and this reflector's turn.
+    /// Returns the minimum pause before this waiter's turn, measured from the last turn of any
+    /// waiter. The longer the reflector has been failing, the longer is the pause.
     fn spacing(&self, now: Instant) -> Duration {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
@@ -175,7 +173,7 @@ impl Queue {
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
-    /// Returns when `waiter` can get a turn, if no other reflector gets one before.
+    /// Returns the earliest time for a turn of `waiter`. Turns of other waiters can delay it.
     fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
         let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
         waiter.ready_at.max(spaced)
@@ -194,9 +192,9 @@ impl Queue {
         }
     }
 
-    /// Grants all extra permissions that are left, in the order of the queue, at most one to each
-    /// waiter. A waiter can get an extra permission before the end of its own backoff, but not
-    /// before the end of its `Retry-After`.
+    /// Gives each available extra permission to the first waiter without a permission. The waiter's
+    /// backoff can still last, but its `Retry-After` must be over. Extra permissions for which
+    /// there is no such waiter stay available.
     fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -275,9 +273,9 @@ impl Outage {
         drop(entry);
     }
 
-    /// Logs that the server is unavailable: once for all reflectors, and again when four times as
-    /// many reflectors wait. Does nothing after a reflector's first failure if its backoff is
-    /// short, because the server may only be restarting.
+    /// Logs that the server is unavailable. Logs it again only when four times as many reflectors
+    /// wait as at the last log line. Does not log a reflector's first failure if its wait is short,
+    /// because the server may only be restarting.
     fn log_outage(&self, failures: &OutageFailures) {
         if failures.only_own_resource || (failures.count < 2 && failures.wait < MAX_SPACING) {
             return;
@@ -298,9 +296,9 @@ impl Outage {
         );
     }
 
-    /// Starts the recovery of a reflector that got its first response after an outage. Grants extra
-    /// permissions to other reflectors, and allows the next turn at once. The caller drops the
-    /// returned value when the recovery ends.
+    /// Starts the recovery of a reflector that got its first response after an outage. Makes two
+    /// more extra permissions available to waiters, and lets the next turn follow without a pause.
+    /// The recovery ends when the caller drops the returned guard.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.pending += 1;
@@ -322,11 +320,10 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Counts a recovery that has ended. `outcome` is `None` if the reflector failed again or was
-    /// stopped. Logs the outage's end if no other recovery is in progress, and one of these is
-    /// true:
-    /// - At least one reflector has resumed its watch or listed again.
-    /// - The server refused this reflector's request, and no reflector waits for the server.
+    /// Ends a recovery. `outcome` is `None` if the reflector failed again or was stopped. If this
+    /// was the last recovery in progress, logs the outage's end in two cases:
+    /// - A reflector has resumed its watch or listed again.
+    /// - `outcome` is [`Outcome::Refused`], and no reflector waits for the server.
     fn count_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
@@ -358,8 +355,8 @@ impl Outage {
 struct QueueEntry<'o> {
     outage: &'o Outage,
     id: u64,
-    /// Becomes `true` when the reflector stops waiting and sends its request. Stays `false` if the
-    /// wait is cancelled.
+    /// Whether the reflector has stopped waiting to send its request. `false` after a cancelled
+    /// wait.
     has_used_permission: bool,
 }
 
@@ -369,20 +366,22 @@ impl Drop for QueueEntry<'_> {
     }
 }
 
-/// How a reflector's recovery has ended: the reflector has resumed its watch or listed again, or
-/// the server has refused its request, for example with status 429.
+/// How a reflector's recovery has ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Outcome {
+    /// The reflector's watch has lasted a second.
     Resumed,
+    /// The reflector's list is complete.
     Relisted,
+    /// The server has refused the reflector's request, for example with status 429.
     Refused,
 }
 
-/// A guard that exists while a reflector recovers from an outage. Dropping the guard ends the
-/// recovery and counts the outcome.
+/// The recovery of a reflector from an outage. Dropping this guard ends the recovery.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// How the recovery has ended. Stays `None` if the reflector fails again.
+    /// Set when [`finish_recovery`](Self::finish_recovery) ends the recovery. `None` before that,
+    /// and if the guard is dropped because the reflector fails again.
     outcome: Option<Outcome>,
 }
 

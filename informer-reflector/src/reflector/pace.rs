@@ -8,10 +8,10 @@ const BURST: u32 = 10;
 
 const REFILL: Duration = Duration::from_secs(1);
 
-/// An allowance of requests without a wait: at most ten, and each second adds one.
+/// A token bucket for requests: it contains at most ten tokens, and receives one each second.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The time at which the allowance is at its maximum again, if it is not used until then.
+    /// The time at which the bucket is full again, if no token is used until then.
     full_at: Instant,
 }
 
@@ -20,7 +20,7 @@ impl Pace {
         Self { full_at: Instant::now() }
     }
 
-    /// Subtracts one request from the allowance. Returns `false` if the allowance is used up.
+    /// Uses one token for a request. Returns `false` if the bucket is empty.
     pub(super) fn take(&mut self) -> bool {
         let now = Instant::now();
         let full_at = self.full_at.max(now) + REFILL;

@@ -23,22 +23,21 @@ pub(super) struct Reporter {
     health: watch::Sender<Health>,
     /// The cause of the last failure that was logged as a warning.
     logged: Option<Cause>,
-    /// Whether a response was interrupted. The first interruption causes no warning, because it can
-    /// be the beginning of an outage. A failure in an outage and [`recovered`](Self::recovered)
-    /// reset this field to `false`.
+    /// Whether a response was interrupted after the last outage and the last recovery. The first
+    /// interruption causes no warning, because it can be the beginning of an outage.
     was_interrupted: bool,
     /// Whether the status lists quarantined objects. If not, [`accepted`](Self::accepted) needs no
     /// lock.
     has_quarantined: bool,
     throttle: Throttle,
-    /// The time of the first log line of the current minute about expired versions, and the number
-    /// of such lines since this time. A line after the end of this minute starts the next minute.
+    /// The start of the current minute, and the number of resource versions that have expired in
+    /// this minute. It determines the level of the log lines ([`MAX_EXPIRED_LINES`]).
     expired: (Option<Instant>, u32),
-    /// The start of the current list, including attempts that were retried without a wait. `None`
-    /// if no list is in progress.
+    /// The time at which the current list began. If a failed list is retried without a wait, this
+    /// is the time of the first attempt. `None` if no list is in progress.
     list_began: Option<Instant>,
-    /// The cause and the error text for the [`ListRecord`] of the current or next list. `None` from
-    /// a complete list until the next relist.
+    /// Why a list is needed, for its [`ListRecord`]: the cause, and the text of the error that led
+    /// to the list, if any. `None` after the list is complete.
     list_cause: Option<(&'static str, Option<String>)>,
 }
 
@@ -76,8 +75,8 @@ impl Reporter {
         });
     }
 
-    /// Records the start of a list. If an earlier attempt failed and no wait followed, the start of
-    /// that attempt stays recorded.
+    /// Sets the health to [`Health::Syncing`], and records the current time as the start of the
+    /// list. A retry without a wait keeps the start of the first attempt.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
@@ -99,8 +98,9 @@ impl Reporter {
         }
     }
 
-    /// Counts a relist. Also stores `cause` and `error` for the [`ListRecord`], unless an earlier
-    /// attempt of this relist has stored them. `error` is the error of the previous list or watch.
+    /// Counts a relist, and stores its cause for the [`ListRecord`]. `error` is the text of the
+    /// error that led to the relist, if any. If a failed list is retried, the cause and error of
+    /// the first attempt stay stored.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));
@@ -122,9 +122,9 @@ impl Reporter {
         }
     }
 
-    /// Records that a watch has lasted long enough, so that the next failure can be logged as a
-    /// warning again. A complete list is no recovery: otherwise, a server on which all watches fail
-    /// would cause a warning after each list.
+    /// Records that a watch has lasted ten seconds, so the reflector works again. The next failure
+    /// can then cause a new warning. A complete list is not enough: if every watch failed, each
+    /// list would lead to a new warning.
     pub(super) fn recovered(&mut self) {
         self.was_interrupted = false;
         if self.logged.take().is_some() {
@@ -132,12 +132,13 @@ impl Reporter {
         }
     }
 
-    /// Records a failed request. Logs a warning, or only a line at debug level in three cases:
+    /// Sets the health after a failed request, and logs the failure. `wait` is the time until the
+    /// next request. The log line is a warning, but has the level debug in three cases:
     /// - `is_outage` is `true`: [`Outage`](super::outage::Outage) logs that the server is
     ///   unavailable.
-    /// - This is the first interrupted response since the last outage, or since the last call of
-    ///   [`recovered`](Self::recovered). An interruption can be the beginning of an outage.
-    /// - The last warning had the same cause, and `recovered` was not called since.
+    /// - The response was interrupted, and `was_interrupted` is `false`.
+    /// - The last warning had the same cause, and [`recovered`](Self::recovered) was not called
+    ///   since.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, is_outage: bool) {
         self.list_began = None;
         let is_interruption = !is_outage && matches!(error, ListWatchError::Interrupted(_));
@@ -198,7 +199,8 @@ impl Reporter {
     }
 
     /// Adds a rejected object to the quarantined objects in the status, unless the object's name
-    /// can't be read. Logs the object if the cause of its error is new.
+    /// can't be read. Logs a warning, unless this object is already quarantined because of the same
+    /// error.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.has_quarantined |= rejected.key.is_some();
         // Log without the lock, because a tracing subscriber can read the status.
@@ -243,9 +245,9 @@ impl Reporter {
         }
     }
 
-    /// After a complete list, removes all objects from the quarantined objects in the status,
-    /// except those in `rejected`. These could not be decoded or transformed in the list.
-    pub(super) fn only_quarantined(&mut self, rejected: &BTreeSet<ObjectKey>) {
+    /// Ends the quarantine of every object whose key is not in `rejected`. After a complete list,
+    /// `rejected` has the keys of the listed objects that could not be decoded or transformed.
+    pub(super) fn retain_quarantined(&mut self, rejected: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
             let ended = notes.quarantined.extract_if(|key, _| !rejected.contains(key));

@@ -33,11 +33,10 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// - After its backoff, a reflector waits for its turn. The reflectors send their requests one
 ///   after another, with pauses of 0.3 to 5 seconds. The longer a reflector has been failing, the
 ///   later is its turn, so that resources with a permanent failure delay no others.
-/// - When a reflector gets a response again, two waiting reflectors can send their requests at
-///   once, even if their backoffs are not over. Only a `Retry-After`, and a random pause of up to
-///   0.1 seconds, still delay these requests. A third reflector gets its turn at once, if its
-///   backoff is over. All others still wait for their turns. The next response to one of the three
-///   has the same effect, so recovery is as quick as the server allows.
+/// - When a reflector gets its first response after the outage, two waiting reflectors can send
+///   their requests before their backoffs are over. Only a `Retry-After`, and a random pause of up
+///   to 0.1 seconds, still delay these requests. When one of the two gets a response, two more
+///   reflectors can send their requests, and so on.
 ///
 /// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
 /// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
@@ -78,9 +77,9 @@ impl SharedServer {
         self.inner.unsupported.lock().insert(resource.to_owned(), until);
     }
 
-    /// Waits until a reflector can send its next request to an unavailable server. Calls `queued`
-    /// with the expected time of this request, as soon as the backoff is over, and whenever the
-    /// time changes.
+    /// Waits until a reflector can send its next request to an unavailable server. If the reflector
+    /// still waits when its backoff is over, calls `queued` with the expected time of its request.
+    /// Calls `queued` again each time the expected time changes.
     ///
     /// # Cancel safety
     /// If the future is dropped before it completes, the reflector's permission to send a request,
@@ -100,7 +99,7 @@ impl SharedServer {
         self.inner.outage.count_response();
     }
 
-    /// Returns the number of responses to all reflectors so far.
+    /// Returns the number of responses that all reflectors of this server have received.
     pub(super) fn responses(&self) -> u64 {
         self.inner.outage.responses()
     }

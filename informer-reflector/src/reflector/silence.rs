@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The number of silent connections in a row that are replaced after the configured time. Then the
-/// reflector waits at least [`FIRST_BOOKMARK`]: a live connection of a resource that does not
-/// change is silent for this long, too.
+/// How many silent connections in a row are replaced after the configured time without data.
+///
+/// The next connection is replaced after [`FIRST_BOOKMARK`] (about two minutes) at the earliest. If
+/// no object changes, even a working connection is silent until the first bookmark.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// The longest time from the start of a watch until its first bookmark. A server sends this
@@ -46,8 +47,11 @@ impl SilenceDetector {
         self.quiet_since = Instant::now();
     }
 
-    /// Returns the time without data after which the reflector replaces the connection. This is the
-    /// time `configured`. After two silent connections in a row, it is at least [`FIRST_BOOKMARK`].
+    /// Returns the time without data after which the reflector replaces the connection.
+    ///
+    /// This is the time `configured`. After two silent connections in a row, it is at least two
+    /// minutes: if no object changes, a working connection is silent until its first bookmark
+    /// ([`FIRST_BOOKMARK`]).
     pub(super) fn limit(&self, configured: Duration) -> Duration {
         let is_quick = self.silent_connections < MAX_QUICK_REPLACEMENTS;
         if is_quick { configured } else { configured.max(FIRST_BOOKMARK) }

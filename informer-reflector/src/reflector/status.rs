@@ -58,7 +58,7 @@ pub enum Health {
     NotServed {
         /// The time at which the reflector retries.
         until: Instant,
-        /// The server's error.
+        /// The error of the last request (status 404).
         error: Arc<ListWatchError>,
     },
     /// The credentials don't permit listing or watching the resource (403). The reflector retries
@@ -66,7 +66,7 @@ pub enum Health {
     Forbidden {
         /// The time at which the reflector retries.
         until: Instant,
-        /// The server's error.
+        /// The error of the last request (status 403).
         error: Arc<ListWatchError>,
     },
     /// The reflector was stopped, or its future was dropped. This is the last health.

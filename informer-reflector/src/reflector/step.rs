@@ -55,9 +55,9 @@ impl Step {
         }
     }
 
-    /// Returns the cause of the relist that this step requests, as a key of
+    /// Returns why the next request is a list, as a key of
     /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists). Returns `None` if the next
-    /// request is a watch. `ended_request` is the request that ended with this step.
+    /// request is a watch. `ended_request` is the kind of the request before this step.
     pub(super) fn relist_cause(&self, ended_request: Form) -> Option<&'static str> {
         let next = match self {
             Self::Requested => return Some("requested"),
@@ -74,8 +74,8 @@ impl Step {
         }
     }
 
-    /// Returns the field `outcome` of a tracing span, such as `complete` or `closed`: how the
-    /// request that led to this step has ended.
+    /// Returns how the request before this step has ended, such as `complete` or `closed`, for the
+    /// field `outcome` of a tracing span.
     fn outcome(&self, ended_request: Form) -> &'static str {
         match self {
             Self::Requested => "relist requested",

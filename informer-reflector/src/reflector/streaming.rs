@@ -22,15 +22,16 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::watch::{GRACE, OpenWatch};
 
-/// Each received object adds this time to the [`Allowance`] of a streaming list.
+/// The time that each received object adds to the time left for a streaming list ([`Allowance`]).
 ///
-/// So a stream with fewer than 200 objects a second uses up its allowance. It can be an ordinary
-/// watch: no cluster changes objects of one type 200 times a second for long. It can also be a
-/// streaming list over a slow link. For a slow link, paged lists are better, because servers before
-/// 1.37 compress lists but not watches.
+/// So a stream with fewer than 200 objects a second runs out of time, and the reflector lists in
+/// pages. Such a stream can be an ordinary watch: no cluster changes objects of one type 200 times
+/// a second for long. It can also be a streaming list over a slow link. Then pages are better,
+/// because servers before 1.37 compress lists but not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// The maximum of an [`Allowance`], as a multiple of its initial value.
+/// The maximum time left for a streaming list is this factor times the time left at its start.
+/// Received objects add time only up to this maximum ([`Allowance`]).
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// If this many streaming lists have failed since the last complete list, the next list is paged.
@@ -56,8 +57,10 @@ enum Progress<K> {
 /// reflector lists in pages instead. Waiting for events and decoding them uses up this time;
 /// waiting for the store does not.
 struct Allowance {
+    /// The time left at the start of the list, and the longest wait for the next data.
     pause: Duration,
     left: Duration,
+    /// Whether received objects add time to `left`.
     earns: bool,
 }
 
@@ -81,8 +84,8 @@ impl Allowance {
         }
     }
 
-    /// Records that the stream has sent a change of an object before the end of the list. From now
-    /// on, received objects add nothing to the allowance.
+    /// Stops adding time for received objects, and reduces the time left to at most `pause`. Must
+    /// be called when the stream sends a change of an object before the end of the list.
     fn changes_have_begun(&mut self) {
         // All existing objects have arrived, so the end of the list must follow.
         self.earns = false;
@@ -297,15 +300,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes listed objects to the store, and adds the objects that the store returns to
-    /// `listing`. For an unchanged object, the store can return its existing copy. The new copy is
-    /// then freed.
+    /// Passes listed objects to the store, and then to `listing`. If the store already has the same
+    /// version of an object, `listing` can receive the store's copy instead. The new copy is then
+    /// freed.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;
         }
         // The store can have these objects now, even if the list fails.
-        self.history.is_partly_known = true;
+        self.history.has_newer_objects = true;
         listing.push(self.store.list_part(objects));
     }
 

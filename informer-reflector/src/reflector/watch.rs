@@ -36,12 +36,12 @@ pub(super) const GRACE: Duration = Duration::from_secs(30);
 /// server has to send. A relist avoids both causes.
 const MAX_FAILURES: u32 = 3;
 
-/// The number of failed watches, and whether the server has refused a watch's resource version. A
-/// [stable](STABLE_WATCH) watch resets both. A complete list resets only the number.
+/// The number of failed watches, and whether the server refused a watch's resource version.
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
-    /// The number of failed watches since the last complete list or stable watch. Failures that a
-    /// relist can't cure do not count.
+    /// The number of failed watches since the last complete list or [stable](STABLE_WATCH) watch. A
+    /// failure is not counted if a relist would fail, too, for example because the server is
+    /// unavailable.
     pub(super) failures: u32,
     /// Whether the server has refused the resource version of a watch since the last stable watch.
     /// The first refusal causes an immediate relist. After further refusals, the relist waits for
@@ -184,10 +184,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Passes changes to the store until the watch ends, and returns how the watch ended.
     ///
-    /// Exception: after silent connections, returns `None` at the first data, while the watch is
-    /// still open. The data can shorten the maximum time without data. So the caller calls
-    /// [`SilenceDetector::limit`](super::silence::SilenceDetector::limit), and then this method
-    /// again.
+    /// If earlier connections were silent, returns `None` when the first data arrives. The caller
+    /// then calls [`SilenceDetector::limit`](super::silence::SilenceDetector::limit), which can
+    /// return a shorter time now, and continues with another call of this method.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.

@@ -44,8 +44,8 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the added or updated object. `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether a [`Function::OfKey`] must run for the object. After an update, it need not run,
-    /// because the key is the same.
+    /// Whether the object may be new in this slot. `false` after an update: the key is still the
+    /// same, so the values of a [`Function::OfKey`] are, too.
     pub(crate) is_new: bool,
 }
 
@@ -53,20 +53,20 @@ pub(crate) struct Applied<'a> {
 /// ([`AnyIndex::compute`]).
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The values that a user's index function returned for several changes, and the values to drop.
+/// The index values for several changes, and old index values that [`AnyIndex::apply`] has
+/// replaced.
 struct ComputedValues<V> {
-    /// The values for each change; none for a removal, or if the function failed.
+    /// The index values for each change; none for a removal, or if the index function failed.
     rows: Vec<Values<V>>,
-    /// Values that no object has any more after [`AnyIndex::apply`]. They are kept here, so that
-    /// they are dropped while no lock is held.
+    /// Index values that no object has any more after [`AnyIndex::apply`]. They stay here until
+    /// they can be dropped without a lock.
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
 /// Failures of index functions, each with the position of the failed change in the transaction.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
-/// Returns the failures of the last change of each object. A failure of an earlier change does not
-/// matter, because the last change replaces or removes the object.
+/// Drops each failure whose object is replaced or removed by a later change. Returns the others.
 pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
@@ -77,9 +77,9 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
     failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
 }
 
-/// The number of changes for which one index function runs before the next function runs for the
-/// same changes. A [`Codec`](informer_core::Codec) keeps as many decoded objects, so an encoded
-/// object is decoded only once for all index functions.
+/// The size of a group of changes. Each index function runs for all changes of one group before any
+/// function runs for the next group. A [`Codec`](informer_core::Codec) keeps the last 32 decoded
+/// objects, so it decodes each encoded object only once for all functions.
 const COMPUTED_TOGETHER: usize = 32;
 
 /// Computes the values of all indexes for the changes ([`AnyIndex::compute`]). Must be called
@@ -105,11 +105,12 @@ pub(crate) trait AnyIndex: Send + Sync {
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
-    /// Calls the index function for one object, and returns the object's [`Values`]. Must be called
-    /// while no lock is held.
+    /// Calls the index function for one object, and returns the object's index values: a [`Values`]
+    /// as [`Computed`]. Must be called while no lock is held.
     fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
-    /// Returns an empty container for [`compute`](Self::compute).
+    /// Returns an empty container to which [`compute`](Self::compute) can append the index values
+    /// for this number of changes.
     fn new_computed(&self, changes: usize) -> Computed;
 
     /// Calls a user's index function for each added or updated object, and appends the values to
@@ -126,11 +127,12 @@ pub(crate) trait AnyIndex: Send + Sync {
         failures: &mut Failures,
     );
 
-    /// Applies changes to the index. Returns the positions in `applied` of the changes for which
-    /// the `Hash` or `Eq` of an index value panicked. The index then lacks the object. If `applied`
-    /// has several changes of one object, only the last one can be in the result.
+    /// Applies changes to the index. Returns failed changes, as positions in `applied`. A change
+    /// fails if the `Hash` or `Eq` of an index value panics; the index then lacks the object.
+    /// If there are several changes of one object, only the last one can be in the result.
     ///
-    /// - `by_slot` has the index values of each object, and is updated.
+    /// - `state` is the index: for each index value, the slots of the objects that have it.
+    /// - `by_slot` has the index values for each slot. Both are updated.
     /// - `computed` has the values that [`compute`](Self::compute) returned for the same changes.
     ///   Drop it while no lock is held.
     /// - `applied` has one element for each change; `None` if there was no object to remove.

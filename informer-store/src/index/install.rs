@@ -67,14 +67,14 @@ pub(crate) struct Logged {
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// A change that added, replaced or removed one object. Like [`Applied`], but with its own copy of
-/// the key, because the log outlives the transaction.
+/// A change that added, replaced or removed one object. It has its own copy of the key, because the
+/// log outlives the transaction.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// The slot of the object, and `true` if the object is new in the store. `None` if there was no
-    /// object to remove.
+    /// The slot of the object, and `true` if the change added the object. `None` if the change
+    /// removes an object that does not exist.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Join<'a> {
     }
 
     /// Applies [`Joining::log`] and adds the index to the store, in one step under the write lock.
-    /// Then logs how many objects the index lacks.
+    /// Then, if the index function failed for objects, logs their number.
     fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -174,8 +174,8 @@ impl Build {
         }
     }
 
-    /// Indexes the objects that are new or changed since the last call, and removes the objects
-    /// that `entries` lacks. Returns the number of these objects.
+    /// Updates the index to the snapshot `entries`: indexes all new or changed objects, and removes
+    /// objects that no longer exist. Returns how many objects have changed since the last call.
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;

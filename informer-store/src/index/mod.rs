@@ -137,7 +137,8 @@ pub(crate) trait AnyIndexState: Send + Sync {
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
 
-    /// Replaces the slots of objects with their new slots after the store compacted its objects.
+    /// Replaces each slot with its new number, in this index and in `by_slot`. The store calls this
+    /// after a compaction of its objects, which changes their slots.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
     /// Returns whether [`compact`](Self::compact) would free much memory.

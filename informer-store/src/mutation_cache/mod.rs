@@ -164,7 +164,8 @@ impl<K: 'static> MutationCache<K> {
     ///   compared.
     /// - The store has reached the version of the write ([`Indexer::watermark`]), and lacks the
     ///   object: the object has been deleted.
-    /// - The cache is an event handler, and has received the deletion of the object.
+    /// - The program has added the cache to the informer as an event handler, and the cache has
+    ///   received the deletion of the object.
     /// - An earlier call has recorded a later version.
     /// - The [`capacity`](MutationCacheOptions::capacity) is 0.
     #[doc(alias = "Mutation")]

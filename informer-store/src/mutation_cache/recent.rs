@@ -1,4 +1,5 @@
-//! [`Recent`]: a map that drops expired entries, and the oldest entries beyond a maximum number.
+//! [`Recent`]: a map with a maximum age and a maximum number of entries. Each insertion removes
+//! expired entries, and then the oldest entries beyond the maximum number.
 //!
 //! The age of an entry counts from its last insertion; reading does not change it. client-go:
 //! `LRUExpireCache` of apimachinery, which drops the least recently read entries first.
@@ -39,12 +40,13 @@ impl<V> Recent<V> {
         (!self.is_too_old(entry, now)).then_some(&entry.value)
     }
 
-    /// Returns the value, even if it has expired.
+    /// Returns the value of a key. An expired value is returned, too, until an insertion removes
+    /// it.
     pub(super) fn entry(&self, key: &ObjectKey) -> Option<&V> {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// Returns a mutable reference to the value, even if it has expired.
+    /// Returns a mutable reference to the value of a key, even if the value has expired.
     pub(super) fn entry_mut(&mut self, key: &ObjectKey) -> Option<&mut V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }

@@ -7,8 +7,8 @@ use informer_core::{Cached, Deleted, ObjectKey, ResourceVersion, Uid};
 
 use super::recent::Recent;
 
-/// The maximum number of tombstones, as a multiple of the maximum number of writes. It is large
-/// because every deletion adds a tombstone, even if this process did not write the object.
+/// The maximum number of tombstones is the maximum number of writes times this factor. There are
+/// more tombstones because every deletion adds one, even if this process did not write the object.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
@@ -24,8 +24,8 @@ struct Tombstone {
 }
 
 impl Tombstone {
-    /// Returns whether `object` is or could be the deleted object, and not an object that was
-    /// created later.
+    /// Returns `true` if `object` has the tombstone's UID, or if its version is not newer than the
+    /// tombstone's. All other objects were created after the deletion.
     fn covers<K>(&self, object: &Cached<K>) -> bool {
         let is_same_object = !self.uid.is_missing() && self.uid == *object.uid();
         is_same_object || !object.resource_version().is_newer_than(&self.resource_version)
@@ -70,8 +70,8 @@ impl<K> WriteLog<K> {
         self.writes.len() > 0
     }
 
-    /// Removes and returns the recorded write of an object, unless the write is later than
-    /// `stored`.
+    /// Compares the recorded write of an object with `stored`, the object in the store. Removes and
+    /// returns a write that is not newer; keeps a newer write and returns `None`.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)
@@ -90,8 +90,8 @@ impl<K> WriteLog<K> {
     }
 
     /// Adds a tombstone for a deleted object, and removes and returns the recorded write of this
-    /// object. Keeps a recorded write of a newer object with the same key. Does nothing if the last
-    /// state of the deleted object is unknown.
+    /// object. If the write created the object again after the deletion, keeps the write and
+    /// returns `None`. Does nothing if the last state of the deleted object is unknown.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
         // Without a last known state, the UID and the version of the object are unknown, so there
         // is nothing to record.
@@ -104,7 +104,8 @@ impl<K> WriteLog<K> {
         covered.then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Removes the tombstone of an object, and removes and returns its recorded write.
+    /// Removes the tombstone and the recorded write of an object that the informer no longer
+    /// watches. Returns the write.
     pub(super) fn released(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         self.tombstones.remove(key);
         self.writes.remove(key)

@@ -22,9 +22,9 @@ pub(super) enum Content<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether watches that were opened before the change send it to their clients. With
-        /// `false`, these watches miss the change. A watch that is opened later, from an older
-        /// version, sends the change in any case.
+        /// Whether the watches that are open at the time of the change send it to their clients. A
+        /// watch that is opened afterwards, for changes since an earlier version, always sends the
+        /// change.
         seen: bool,
     },
     Bookmark,

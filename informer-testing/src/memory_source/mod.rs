@@ -155,13 +155,13 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         self.put(object, Before::Present, false)
     }
 
-    /// Changes a copy of an object with `change`, and stores the copy. The copy replaces the object
-    /// that has the copy's name and namespace. Changes that other threads make to that object
-    /// meanwhile are lost.
+    /// Calls `change` with a copy of the object with this key, and replaces the object by the copy.
+    /// `change` must keep the name and the namespace. Changes that other threads make during the
+    /// call are lost.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the object does not exist, if the copy has no name, or if no object
-    /// has the copy's name and namespace.
+    /// [`Error::Refused`] if the object does not exist, or if `change` removes the name, or sets a
+    /// name and namespace that no object has.
     pub fn modify(&self, key: &ObjectKey, change: impl FnOnce(&mut K)) -> Result<Cached<K>, Error> {
         let stored = self.get(key).ok_or_else(|| self.not_found(key))?;
         let mut object = K::clone(&stored);

@@ -23,8 +23,8 @@ const MIN_RETENTION: Duration = Duration::from_secs(600);
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
     /// Whether the table has no keys. If so, a reset takes no lock. The ordering `Relaxed` is
-    /// enough: between a failure and the reset after a later success, the key passes through the
-    /// queue, whose lock synchronizes the two threads.
+    /// enough: one worker counts a failure of a key and queues the key, and another worker takes
+    /// the key and resets its failures. The lock of the queue synchronizes these two workers.
     is_empty: AtomicBool,
     /// A cleanup drops the failures of a key only if the last failure is older than this time. At
     /// least [`MIN_RETENTION`].

@@ -22,14 +22,14 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// How the fields of one type of metric are named in v1 and in v2.
+/// The names of a metric's fields in v1 and in v2.
 ///
-/// The first element is the field that contains the metric's data, such as `resource`. This field
-/// has the same name in both versions. Each pair contains the name of a field of this data in v1,
-/// and its path within this data in v2.
+/// The first string is the object that has these fields in both versions, such as `resource`. Each
+/// pair contains a field's name in v1, such as `targetValue`, and the field's path in v2, such as
+/// `target.value`.
 type MetricFields = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The fields of each type of metric in `spec.metrics`.
+/// The field names of metrics in `spec.metrics`, in v1 and in v2, for each type of metric.
 const SPECIFIED: [MetricFields; 5] = [
     (
         "resource",
@@ -77,7 +77,7 @@ const SPECIFIED: [MetricFields; 5] = [
     ),
 ];
 
-/// The fields of each type of metric in `status.currentMetrics`.
+/// The field names of metrics in `status.currentMetrics`, in v1 and in v2, for each type of metric.
 const CURRENT: [MetricFields; 5] = [
     (
         "resource",
@@ -194,8 +194,8 @@ pub(crate) fn to_v2(body: &mut Body) {
 /// Applies `letter` to the first letter of each field name, also in nested objects. Drops null
 /// fields.
 ///
-/// This converts `behavior`: its annotation has Go's field names, which begin with an upper-case
-/// letter, and v2 has JSON's.
+/// The field `behavior` needs this: its fields in v2 are named like `scaleUp`, and its fields in
+/// the annotation of v1 like `ScaleUp`.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),

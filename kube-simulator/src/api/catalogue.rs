@@ -16,8 +16,8 @@ use crate::storage::Table;
 pub(crate) struct Served {
     /// The resource, with the version that this entry of the catalogue serves.
     pub(crate) kind: Arc<ResourceKind>,
-    /// The storage that all versions of the resource share. The stored objects have the version of
-    /// `table.kind`.
+    /// The storage that all API versions of the resource share. The stored objects have the API
+    /// version of `table.kind`.
     pub(crate) table: Arc<Table>,
     /// Cancelled when this version is removed or replaced. The cancellation ends the watches.
     pub(crate) gone: CancellationToken,
@@ -59,7 +59,7 @@ impl Catalogue {
         self.served.insert(served.kind.collection_path(), Arc::new(served));
     }
 
-    /// Removes the resource at a path, and ends its watches.
+    /// Stops serving the resource at a URL path, and ends the watches of this path.
     pub(crate) fn remove(&self, path: &str) {
         if let Some((_, served)) = self.served.remove(path) {
             served.gone.cancel();
@@ -70,8 +70,8 @@ impl Catalogue {
         self.served.get(path).map(|served| served.clone())
     }
 
-    /// Adds the storage of the custom resource with the definition `name`, unless the catalogue has
-    /// one. Returns the storage in the catalogue.
+    /// Returns the storage of the custom resource with the definition `name`. If the catalogue has
+    /// no storage for this definition, adds and returns `table`.
     pub(crate) fn define(&self, name: String, table: Arc<Table>) -> Arc<Table> {
         self.defined.entry(name).or_insert(table).value().clone()
     }

@@ -278,8 +278,8 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
     failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
-/// Returns the error for watches that read from etcd, when an unreadable object is deleted. The
-/// watches then end.
+/// Returns the error that ends a watch after the deletion of an object whose stored bytes are
+/// unreadable. Only watches of Event objects, which have no watch cache, end with this error.
 pub(crate) fn store_read_error() -> Refusal {
     let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
                    revision=0: no matching prefix found";

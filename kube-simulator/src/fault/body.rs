@@ -1,4 +1,5 @@
-//! Truncated and stalled response bodies.
+//! Truncated and stalled response bodies. The cut is the position in a body at which the fault
+//! begins.
 
 use std::io;
 
@@ -10,22 +11,23 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::http::ResponseBody;
 
-/// What happens after the last allowed byte of a response body.
+/// What happens to a response body at the cut: it ends, breaks or stalls.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Close,
     Abort,
-    /// Sends the rest of the body after the gate is released.
+    /// Sends the rest of the body only after a test, or the end of the fault, releases this gate.
     Stall(Gate),
 }
 
-/// A response body that ends, breaks or stalls after some bytes (the cut).
-struct Cut {
+/// A response body that ends, breaks or stalls at the cut.
+struct CutBody {
     body: ResponseBody,
     /// The number of bytes that can still be sent before the cut.
     left: u64,
     then: Then,
-    /// The end of the last chunk that was read from `body`, if the cut is within this chunk.
+    /// The bytes after the cut that were read from `body` together with the bytes before it. `None`
+    /// if no such bytes were read.
     held: Option<Bytes>,
     stop: CancellationToken,
 }
@@ -33,12 +35,12 @@ struct Cut {
 /// Returns a body that sends the first `after` bytes of `body`, and then does what `then` says. A
 /// stall also ends when `stop` is cancelled.
 pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
-    let cut = Cut { body, left: after, then, held: None, stop };
+    let cut = CutBody { body, left: after, then, held: None, stop };
     let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });
     ResponseBody::streamed(pieces.boxed())
 }
 
-impl Cut {
+impl CutBody {
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if self.left == 0 {
             match &self.then {

@@ -35,11 +35,11 @@ pub(crate) enum Content {
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
-    /// The newest resource version when the test made the injection. A stream first sends the
-    /// events up to this version, and then the injection.
+    /// The newest resource version when the test made the injection. A stream sends the injection
+    /// after its events up to this version.
     ///
-    /// A lagging replica (an API server that receives events late) does not wait for events that it
-    /// has not received yet: it sends the injection first.
+    /// Exception: if a lagging replica (an API server that receives events late) has not received
+    /// some of these events yet, its streams send the injection before the missing events.
     pub(crate) after: u64,
 }
 

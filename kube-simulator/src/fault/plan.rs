@@ -85,10 +85,13 @@ pub struct PlannedFault {
 ///
 /// `Display` prints the plan, one line per fault.
 ///
-/// Two faults of the same kind can overlap. Both end at the first of their two ends if they are:
-/// - [`ServerFault::LoseBookmarks`] or [`ServerFault::DelayBookmarks`];
-/// - [`ServerFault::EmptyWatchCache`] or [`ServerFault::HoldReplicas`];
-/// - [`ServerFault::ShutDown`], which also ends when another fault restarts the server.
+/// Two faults of the same kind can overlap. For these kinds, the end of one fault also ends the
+/// other:
+/// - [`ServerFault::LoseBookmarks`]
+/// - [`ServerFault::DelayBookmarks`]
+/// - [`ServerFault::EmptyWatchCache`]
+/// - [`ServerFault::HoldReplicas`]
+/// - [`ServerFault::ShutDown`], which also ends when another fault restarts the server
 ///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
@@ -112,9 +115,9 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Creates the random plan that this seed and these options determine.
     ///
-    /// The number of bytes in a [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] or
-    /// [`ServerFault::AbortBodies`] is random too: from the number in `options.faults` to 4,000
-    /// more.
+    /// The plan adds a random number of bytes, at most 4,000, to the number in each
+    /// [`ServerFault::StallBodies`], [`ServerFault::CloseBodies`] and [`ServerFault::AbortBodies`]
+    /// from `options.faults`.
     ///
     /// A fault that [lasts for a while](ServerFault::has_duration) ends after a random duration:
     /// 50 ms to 100 s, or less if the plan ends sooner. Short durations are more frequent.

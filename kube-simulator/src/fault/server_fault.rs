@@ -138,12 +138,13 @@ impl ServerFault {
                 simulator.inject(requests, &injection);
                 Effect::Nothing
             }
-            None => self.start_other(simulator, requests),
+            None => self.start_without_injection(simulator, requests),
         };
         ActiveFault { simulator, effect }
     }
 
-    /// Returns the injection into open watches that causes this fault, if any.
+    /// Returns the bytes, error or end that this fault injects into open watches. Returns `None` if
+    /// the fault injects nothing.
     fn injection(self) -> Option<WatchInjection> {
         Some(match self {
             Self::CloseWatches => WatchInjection::close(),
@@ -160,12 +161,12 @@ impl ServerFault {
         })
     }
 
-    /// Starts this fault, if it is not one of those that [`injection`](Self::injection) causes.
-    /// Returns the change to undo at its end.
+    /// Starts a fault that injects nothing into watches. Returns the change that must be undone at
+    /// the end of the fault.
     ///
     /// A fault of requests affects only those that `requests` selects. A fault of the whole server,
     /// such as a restart, ignores `requests`.
-    fn start_other(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
+    fn start_without_injection(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
         match self {
@@ -223,8 +224,8 @@ impl ServerFault {
     }
 }
 
-/// The increase of the newest resource version at the end of [`ServerFault::UndoWrites`]. The
-/// versions of the undone writes are not used again.
+/// The number by which the server's resource version increases when [`ServerFault::UndoWrites`]
+/// ends. The increase begins at the version of the last undone write, so no version is used twice.
 const RESTORED_VERSION_GAP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {

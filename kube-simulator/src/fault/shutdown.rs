@@ -28,7 +28,8 @@ pub enum ShutdownAnswer {
 }
 
 impl ShutdownAnswer {
-    /// Returns the response that refuses requests; `None` for [`Usual`](Self::Usual).
+    /// Returns the error response to new requests. Returns `None` if the server still processes
+    /// requests as usual.
     pub(crate) fn response(self) -> Option<CannedResponse> {
         Some(match self {
             Self::Usual => return None,

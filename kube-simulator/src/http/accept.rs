@@ -29,7 +29,7 @@ pub(super) struct Endpoint {
     /// Whether whole objects are available in protobuf.
     pub(super) protobuf: bool,
     pub(super) cbor: bool,
-    /// Whether objects are also available as tables and as metadata only.
+    /// Whether clients can also request tables and metadata instead of whole objects.
     pub(super) forms: bool,
     /// Whether the server refuses an `Accept` header that offers only `application/*`. `true` for
     /// kinds for which the real server has Go types. The header must then contain `*/*` or a
@@ -136,8 +136,8 @@ impl Accepted {
         Self { form: Form::Full, encoding, of_list: false }
     }
 
-    /// Returns an error if the selected encoding is YAML, which has no form for watches. The error
-    /// lists the encodings with such a form, with CBOR only if `cbor` is true.
+    /// Returns an error if the selected encoding is YAML, in which watches cannot be sent. The
+    /// error message lists the encodings for watches, including CBOR if `cbor` is true.
     pub(super) fn check_watchable(self, cbor: bool) -> Result<(), Refusal> {
         if self.encoding.stream_media_type().is_some() {
             return Ok(());
@@ -176,8 +176,10 @@ impl<'a> Offer<'a> {
         Self { media_type, q: q.unwrap_or(1.0), parameters }
     }
 
-    /// Returns whether [`offers`] moves this offer in front of `other`, which directly precedes it.
-    /// One of these conditions is sufficient:
+    /// Returns whether [`offers`] swaps this offer with `other`, the offer before it.
+    ///
+    /// As in Go, one of these conditions is sufficient, so a more specific offer moves forward even
+    /// if its weight is lower:
     /// - This offer has a higher weight `q`.
     /// - This offer has a more specific media type: `text/html` is more specific than `text/*`, and
     ///   `text/*` is more specific than `*/*`.

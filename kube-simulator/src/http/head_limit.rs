@@ -21,18 +21,21 @@ use super::frames::{Frames, PREFACE};
 /// For the first head, the time begins with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// The client is sending the head of a request, or has not begun its first request.
+/// A state of [`Progress`]: the client is sending the head of a request, or has not begun its first
+/// request.
 const READING: u8 = 0;
-/// The last request has its response, and the client has not begun the next request.
+/// A state of [`Progress`]: the last response is ready, and the client has not begun the next
+/// request.
 const IDLE: u8 = 1;
-/// The head of a request has arrived, and the response is not ready.
+/// A state of [`Progress`]: the head of a request has arrived, and the response is not ready.
 const BUSY: u8 = 2;
-/// The connection is a WebSocket. This state does not change any more.
+/// A state of [`Progress`]: the connection is now a WebSocket. No other state follows this state.
 const UNLIMITED: u8 = 3;
 
-/// The state of an HTTP/1.1 connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED`. The time is
-/// limited only in the state `READING`. On HTTP/2, [`Frames`] determines whether the time is
-/// limited. Clones share the state.
+/// The state of an HTTP/1.1 connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED` (a WebSocket).
+///
+/// The time is limited only in the state `READING`. On HTTP/2, [`Frames`] determines whether the
+/// time is limited. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct Progress(Arc<AtomicU8>);
 
@@ -85,10 +88,9 @@ impl<S> HeadLimit<S> {
     }
 
     /// Compares `arrived`, the bytes of one read, with the missing part of HTTP/2's preface.
-    /// Returns:
     ///
-    /// - if the preface is now complete: the bytes after the preface, possibly none;
-    /// - if the preface is incomplete, or the connection has begun with other bytes: `None`.
+    /// If this read completes the preface, returns the bytes after the preface. Returns `None` if
+    /// the preface is still incomplete, or if the connection uses HTTP/1.1.
     fn after_preface<'b>(&mut self, arrived: &'b [u8]) -> Option<&'b [u8]> {
         let missing = self.missing_preface?;
         let (part, rest) = arrived.split_at(missing.len().min(arrived.len()));

@@ -131,7 +131,8 @@ impl Server {
         revision
     }
 
-    /// Keeps the watch caches of all replicas `behind` revisions behind the newest write.
+    /// Sets by how many revisions the watch caches of all replicas lag behind the newest write; 0
+    /// removes the lag.
     pub(crate) fn hold_replicas(&self, behind: u64) {
         for replica in &*self.replicas.lock() {
             replica.set_lag(behind);

@@ -9,7 +9,8 @@ use crate::api::status::{self, Refusal};
 use crate::api::writes::{Body, invalid_patch};
 use crate::kinds::ResourceKind;
 
-/// Returns warnings about unknown fields or, if the client requests strict validation, an error.
+/// Returns a warning for each field of `body` that is missing in the schema. If the client requests
+/// strict validation, returns an error instead.
 pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     check_or(call, kind, body, |why| {
         let (name, version) = (&kind.kind, &kind.version);
@@ -17,7 +18,8 @@ pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec
     })
 }
 
-/// Like [`check`], for the result of a patch.
+/// Returns a warning for each field of the patched object `body` that is missing in the schema. If
+/// the client requests strict validation, returns an error instead: the patch is invalid.
 pub(super) fn check_patched(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     check_or(call, kind, body, |why| invalid_patch(body, why))
 }

@@ -51,7 +51,8 @@ pub struct ResourceKind {
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
-    /// The fields in [`CLIENT_METADATA`] that a write to `/status` does not change.
+    /// The metadata fields that clients can change ([`CLIENT_METADATA`]), but not by a write to
+    /// `/status`.
     pub(crate) status_keeps: &'static [&'static str],
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the deleted object instead of a `Status`.
@@ -234,8 +235,10 @@ impl ResourceKind {
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
     }
 
-    /// Returns whether new objects have the generation 1. The generation of a `PriorityClass` stays
-    /// 1, and that of a `CSIDriver` begins with the first change.
+    /// Returns whether the server sets `metadata.generation` to 1 in new objects.
+    ///
+    /// `true` for `PriorityClass`, whose generation never increases. `false` for `CSIDriver`, whose
+    /// new objects have no generation until the first change.
     pub(crate) fn has_first_generation(&self) -> bool {
         match (self.group.as_str(), self.plural.as_str()) {
             ("scheduling.k8s.io", "priorityclasses") => true,

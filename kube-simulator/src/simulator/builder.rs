@@ -128,9 +128,9 @@ impl SimulatorBuilder {
     /// A watch is closed when it has more pending events than its buffer can hold, and the time
     /// budget of its resource is used up. The buffer holds 20 to 2,000 events, depending on the
     /// write rate, the resource and the watch's field selector. All watches of a resource share one
-    /// budget. The budget decreases while an event waits for room in a buffer, and grows by 50
-    /// milliseconds per second, to at most 100 milliseconds. `/metrics` counts the closed watches
-    /// as `apiserver_terminated_watchers_total`.
+    /// budget. The budget decreases by the time that events wait for room in a buffer. It always
+    /// grows again, by 50 milliseconds per second, to at most 100 milliseconds. `/metrics` counts
+    /// the closed watches as `apiserver_terminated_watchers_total`.
     ///
     /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which
     /// have no watch cache) are not closed. This rule is not the default, because a test can write

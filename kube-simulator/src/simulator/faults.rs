@@ -69,7 +69,9 @@ impl Simulator {
         self.server.watches.inject(filter, &placed)
     }
 
-    /// Ends all open watch streams cleanly, after all past events.
+    /// Ends all open watch streams without an error. Each stream first sends the events of all
+    /// earlier writes. Exception: a stream of a [lagging replica](Self::lagging_replica) ends
+    /// without the events that the replica has not received yet.
     pub fn close_watches(&self) {
         self.inject(&RequestFilter::any(), &WatchInjection::close());
     }
@@ -188,14 +190,13 @@ impl Simulator {
         self.server.restart();
     }
 
-    /// Restarts the server with the objects of a backup, and increases its resource version by
-    /// `by`, at least by 1. The increase begins at the server's newest version before the restart,
-    /// not at the version of the backup. All versions before the new one are compacted. The method
-    /// is like `etcdutl snapshot restore --bump-revision --mark-compacted`.
+    /// Restarts the server with the objects of a backup, and with a higher resource version. The
+    /// new version is the server's newest version before the restart, plus `by`. If `by` is 0, 1 is
+    /// added. The method is like `etcdutl snapshot restore --bump-revision --mark-compacted`.
     ///
-    /// Objects have the versions of the backup, so the version of one object can decrease. The
-    /// versions of lists do not decrease. Watches from earlier versions are answered with 410
-    /// `Expired`.
+    /// The objects have the versions of the backup, so the version of one object can decrease. The
+    /// versions of lists do not decrease. Watches from versions before the new one are answered
+    /// with 410 `Expired`.
     pub fn restore_ahead(&self, backup: &Backup, by: u64) {
         self.server.api.restore(backup, self.resource_version() + by.max(1));
         self.server.restart();

@@ -240,7 +240,7 @@ impl Simulator {
     }
 }
 
-/// The method that reads the newest resource version.
+/// Access to the server's resource version.
 impl Simulator {
     /// Returns the newest resource version, over all resources.
     #[must_use]

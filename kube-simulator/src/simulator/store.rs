@@ -133,9 +133,9 @@ impl ObjectStore {
     ///
     /// - With a watch cache: the cache is rebuilt, so open watches end. New watches from a version
     ///   before the deletion are answered with 410 `Expired`.
-    /// - Without a watch cache (Event objects): open watches of the object's namespace, or of all
-    ///   namespaces, end with an `ERROR` event of code 500 and reason `StorageReadError`, whatever
-    ///   their selectors. So do new watches from a version before the deletion.
+    /// - Without a watch cache (Event objects): open watches, and new watches from a version before
+    ///   the deletion, end with an `ERROR` event of code 500 and reason `StorageReadError`. This
+    ///   affects watches of the object's namespace or of all namespaces, with any selectors.
     ///
     /// # Errors
     ///

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// The shortest time between two compactions.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
-/// A much longer interval would overflow the clock.
+/// The longest time between two compactions. A much longer time would overflow the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The progress of etcd's compactions. There is no background task: due compactions are applied by
@@ -18,9 +19,9 @@ pub(super) struct Compaction {
     /// `None` disables compactions.
     interval: Option<Duration>,
     due: Instant,
-    /// The revision at the last compaction. The next compaction removes the history before this
-    /// revision.
-    noted: u64,
+    /// The next compaction removes the history before this revision. Each compaction sets this
+    /// field to the newest revision.
+    next: u64,
     /// The history before this revision has been removed.
     compacted: u64,
 }
@@ -29,28 +30,31 @@ impl Compaction {
     pub(super) fn every(interval: Duration) -> Self {
         let interval = Some(interval.min(MAX_INTERVAL)).filter(|interval| !interval.is_zero());
         let interval = interval.map(|interval| interval.max(MIN_INTERVAL));
-        Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
+        Self { interval, due: Instant::now() + interval.unwrap_or_default(), next: 0, compacted: 0 }
     }
 
     /// Applies all due compactions, and returns the revision before which the history has been
-    /// removed. `current` is the newest revision. Every write must call this method first, so that
-    /// `current` does not include writes from after the time when the compaction was due.
+    /// removed.
+    ///
+    /// `current` is the newest revision. Each write must call this method before it increases the
+    /// revision, because a compaction needs the revision from the time when the compaction was due.
     pub(super) fn apply_due(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
             // If two or more compactions were due, the second one removed the history before
             // `current`.
-            self.compacted = if late >= interval { current } else { self.noted };
-            self.noted = current;
+            self.compacted = if late >= interval { current } else { self.next };
+            self.next = current;
             let times = late.as_nanos() / interval.as_nanos() + 1;
             self.due += interval.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)).min(MAX_INTERVAL);
         }
         self.compacted
     }
 
-    /// Sets `noted` and `compacted` to 0, because a restore has changed the revision counter.
+    /// Sets `next` and `compacted` to 0, as in a new `Compaction`. This is necessary when a backup
+    /// is restored, because the newest revision can then decrease.
     pub(super) fn reset(&mut self) {
-        self.noted = 0;
+        self.next = 0;
         self.compacted = 0;
     }
 }

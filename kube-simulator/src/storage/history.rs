@@ -1,6 +1,6 @@
 //! The bounded history of one resource, for watches and for lists of earlier states.
 //!
-//! Each watch has a reader. The lag of a reader is the number of events that it has not read yet.
+//! Each watch has a reader, which contains the sequence number of the next event to read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -71,14 +71,17 @@ pub(crate) enum ReaderError {
 pub(crate) struct Reader {
     /// The sequence number of the next event to read.
     pub(crate) cursor: u64,
-    /// The sequence number of the first event after the creation of the reader. Older events do not
-    /// count as lag.
+    /// The sequence number of the first event after the creation of the reader. `slow_watch_limit`
+    /// applies only to this event and later ones.
     pub(crate) joined: u64,
     pub(crate) slow_watch_limit: SlowWatchLimit,
 }
 
-/// The latest events of one resource, up to a maximum number: the events in the API server's watch
-/// cache, and older events that etcd has not compacted.
+/// The latest events of one resource:
+///
+/// - all events in the API server's watch cache;
+/// - older events that etcd has not compacted, unless the history then has more than
+///   [`Window::max_capacity`] events.
 ///
 /// Events have sequence numbers without gaps, except that clearing the history skips one number.
 #[derive(Debug)]
@@ -133,10 +136,11 @@ impl History {
         is_compacted || self.events.len() > self.window.max_capacity()
     }
 
-    /// Returns the lowest resource version from which a watch can start. `known` is the resource
-    /// version that the watch cache has reached. A watch can start from `known` even if later
-    /// events are already in this history, unless the history lacks some of the events after
-    /// `known`.
+    /// Returns the lowest resource version from which a watch can start.
+    ///
+    /// `known` is the newest resource version in the watch cache of the API server. A lagging
+    /// server lacks the latest events of this history. It accepts watches from `known`, if this
+    /// history has all later events.
     pub(crate) fn oldest_watch_start(&self, known: u64) -> u64 {
         let cached = self.window.floor().max(self.filled_at).min(known);
         cached.max(self.reachable).max(self.compacted_to)
@@ -183,10 +187,10 @@ impl History {
         self.reachable
     }
 
-    /// Returns the capacity of each channel that buffers a watch on a real server; see
+    /// Returns how many events fit into one channel of a watch on a real server, at most `max`. See
     /// [`Window::channel_size`].
-    pub(crate) fn channel_size(&self, most: usize) -> u64 {
-        self.window.channel_size(most)
+    pub(crate) fn channel_size(&self, max: usize) -> u64 {
+        self.window.channel_size(max)
     }
 
     /// Returns the sequence number of the next event to be pushed.
@@ -204,9 +208,8 @@ impl History {
     /// includes events that the client of the watch does not receive.
     ///
     /// Returns [`ReaderError::TooSlow`] if the reader has more unread events than its
-    /// [`SlowWatchLimit`] allows. `is_selected` returns whether the client receives an event. If
-    /// [`SlowWatchLimit::is_timed`] is true, the limit ignores events that the client does not
-    /// receive.
+    /// [`SlowWatchLimit`] allows. `is_selected` returns whether the client receives an event. A
+    /// limit like that of a real server ([`SlowWatchLimit::is_timed`]) includes only such events.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -239,9 +242,9 @@ impl History {
     /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
     /// room for [`SlowWatchLimit::capacity`] events, and would contain:
     ///
-    /// - the events that the watch has read from this history but not sent; their number is
-    ///   `unsent`;
-    /// - the unread events up to the resource version `up_to` for which `is_waiting` returns true.
+    /// - `unsent` events, which the watch has read from this history but not sent;
+    /// - the unread events that a real server would have put into the buffer. `is_waiting` returns
+    ///   whether an event is one of them. Events after the resource version `up_to` are ignored.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

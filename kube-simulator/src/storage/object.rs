@@ -30,7 +30,7 @@ pub(crate) struct Object {
     content_start: usize,
     /// The range of the value of `metadata` in `json`.
     metadata: Range<usize>,
-    /// Encoded on first use.
+    /// The whole object as a protobuf message. Empty until [`protobuf`](Self::protobuf) is called.
     protobuf: OnceLock<Box<[u8]>>,
 }
 

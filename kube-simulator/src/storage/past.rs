@@ -28,8 +28,8 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) scope: &'a str,
     pub(crate) selects: &'a dyn Fn(&Object) -> bool,
     pub(crate) at: At,
-    /// The page contains only storage keys from this key on. On the first page, the same as
-    /// `scope`.
+    /// The lowest storage key of an object in the page. On the first page, `start` is equal to
+    /// `scope`, which is lower than all keys that begin with it.
     pub(crate) start: &'a str,
     /// 0 means no limit.
     pub(crate) limit: usize,
@@ -40,8 +40,8 @@ pub(crate) struct PageRequest<'a> {
 pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) resource_version: u64,
-    /// The number of objects after the page whose keys begin with [`PageRequest::scope`]. Objects
-    /// that the selectors exclude are included.
+    /// How many objects in the requested [`scope`](PageRequest::scope) have a key after this page.
+    /// Selectors do not change this number.
     pub(crate) remaining: usize,
 }
 
@@ -85,8 +85,9 @@ pub(super) fn object(
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Returns the past objects of the keys that have changed since the state `at`, and the resource
-/// version of this state. The state can be later than requested; see [`At::Cached`].
+/// Returns each object that has changed since the state `at`, as the object was in that state. Also
+/// returns the resource version of that state. If the history no longer goes back to `at`, the
+/// state is a later one; see [`At::Cached`].
 fn past_objects<'a>(
     state: &'a State,
     at: At,

@@ -31,11 +31,11 @@ pub(super) struct Budget(Mutex<BudgetState>);
 
 #[derive(Debug)]
 struct BudgetState {
-    /// The remaining time at the moment `updated`.
+    /// The time that may still be spent on waits, computed at the moment `updated`.
     left: Duration,
     updated: Instant,
-    /// The end of the last wait for which `left` was sufficient. If a later wait began before this
-    /// moment, only the part after this moment is deducted, so that no time is deducted twice.
+    /// The end of the last wait for which the budget was sufficient. Waits of several watches can
+    /// overlap, so a later wait is deducted only from this moment on.
     deducted_to: Instant,
 }
 

@@ -51,15 +51,15 @@ impl Table {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// Returns the object with this key, for a caller that may hold the lock of another table. With
-    /// [`get`](Self::get), such a caller could cause a deadlock; see [`lock`](Self::lock).
+    /// Returns the object with this key, even while writers wait for the table's lock. A caller
+    /// that has locked another table must use this method. [`get`](Self::get) waits for these
+    /// writers, which could cause a deadlock.
     pub(crate) fn get_nested(&self, key: &str) -> Option<Arc<Object>> {
         self.lock().objects.get(key).cloned()
     }
 
-    /// Locks the table for reading, ahead of writers that wait for the lock. A caller that may hold
-    /// the lock of another table must use this method, because a wait for these writers could cause
-    /// a deadlock.
+    /// Locks the table for reading, even while writers wait for the lock. A caller that has locked
+    /// another table must use this method, because a wait for these writers could cause a deadlock.
     pub(super) fn lock(&self) -> RwLockReadGuard<'_, State> {
         // An ordinary read lock waits until waiting writers are done. Such a writer can wait for a
         // backup, and the backup can wait for the table that the caller has locked.
@@ -174,15 +174,18 @@ impl Table {
         (floor, Reader { cursor, joined, slow_watch_limit })
     }
 
-    /// Returns the capacity, in events, of each channel in which a real server buffers the events
-    /// of a watch. The capacity grows with that of the watch cache, up to `most`.
-    pub(crate) fn channel_size(&self, most: usize) -> u64 {
-        self.state.read().history.channel_size(most)
+    /// Returns how many events fit into one channel of a watch on a real server. The number grows
+    /// with the watch cache, up to `max`.
+    pub(crate) fn channel_size(&self, max: usize) -> u64 {
+        self.state.read().history.channel_size(max)
     }
 
-    /// Returns all objects as they were at the revision `known`, this revision, and a reader of the
-    /// events after it. If the history begins after `known`, uses the oldest available state
-    /// instead.
+    /// Returns three values:
+    ///
+    /// - all objects, as they were at one revision;
+    /// - the number of this revision: `known`, or the oldest revision that the history still
+    ///   covers, if `known` is older;
+    /// - a reader of the events after this revision.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -194,12 +197,12 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns all unread events of a watch, up to the revision `known`. Also returns this revision
-    /// as a number. Fails if the watch is too slow, or if the history was reset.
+    /// Returns all unread events of a watch, up to the revision `known`. Also returns `known` as a
+    /// number. Fails if the watch is too slow, or if the history was reset.
     ///
     /// The result includes events that the client does not receive. `is_selected` returns whether
-    /// the client receives an event. If [`SlowWatchLimit::is_timed`] is true, only these events can
-    /// make the watch too slow.
+    /// the client receives an event. A limit like that of a real server
+    /// ([`SlowWatchLimit::is_timed`]) includes only such events.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -214,9 +217,9 @@ impl Table {
     /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
     /// room for [`SlowWatchLimit::capacity`] events, and would contain:
     ///
-    /// - the events that the watch has read from the history but not sent; their number is
-    ///   `unsent`;
-    /// - the unread events up to the revision `known` for which `is_waiting` returns true.
+    /// - `unsent` events, which the watch has read from the history but not sent;
+    /// - the unread events that a real server would have put into the buffer. `is_waiting` returns
+    ///   whether an event is one of them. Events after the revision `known` are ignored.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -236,8 +239,10 @@ impl State {
         }
     }
 
-    /// Updates `dependants` after a write of one object. `before` is the object before the write,
-    /// or `None` if it is new. `after` is the object after the write, or `None` if it is deleted.
+    /// Adds the key of a written object to `dependants`, for each owner that the object has.
+    /// Removes the key for the owners that the object had before the write. `before` is the object
+    /// before the write, or `None` if it is new. `after` is the object after the write, or `None`
+    /// if it is deleted.
     pub(super) fn update_dependants(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (object, owner) in owners(before) {
             if let Some(keys) = self.dependants.get_mut(owner) {

@@ -42,8 +42,8 @@ impl<'a> Transaction<'a> {
         self.take_out(key, value, Event::deleted)
     }
 
-    /// Removes an object as if its stored bytes were unreadable. Arguments and result are those of
-    /// [`remove`](Self::remove).
+    /// Removes an object as if its stored bytes were unreadable. `value` is the last stored version
+    /// of the object. Returns this version with the new resource version of the deletion.
     ///
     /// If the kind has a watch cache, also clears the history. A real watch cache then lists all
     /// objects again, and loses its earlier events.

@@ -74,8 +74,8 @@ impl Window {
         self.floor
     }
 
-    /// Makes the window empty. `floor` is the current resource version. The capacity does not
-    /// change.
+    /// Removes all events from the window. From now on, the window contains the events after
+    /// `floor`, which is the current resource version. The capacity does not change.
     pub(super) fn clear(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;
@@ -115,12 +115,12 @@ impl Window {
         }
     }
 
-    /// Returns the capacity, in events, of each channel in which a real server buffers the events
-    /// of a watch. The capacity is 1/75 of the ring buffer, but at least 10 and at most `most`. A
-    /// channel thus holds the events of about one second, because a full ring buffer holds about 75
-    /// seconds.
-    pub(super) fn channel_size(&self, most: usize) -> u64 {
+    /// Returns how many events fit into one channel of a watch on a real server. Such a channel
+    /// buffers events that are not sent yet. The result is 1/75 of the ring buffer's capacity, but
+    /// at least 10 and at most `max`. A channel thus holds the events of about one second, because
+    /// a full ring buffer holds about 75 seconds.
+    pub(super) fn channel_size(&self, max: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
-        of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64
+        of_a_second.clamp(MIN_CHANNEL, max.max(MIN_CHANNEL)) as u64
     }
 }

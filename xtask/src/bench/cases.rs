@@ -23,8 +23,7 @@ pub(crate) enum Unit {
     Megabytes,
     /// Events per second.
     Events,
-    /// The event rate of nine handlers while a tenth handler is stalled, in percent of the event
-    /// rate of ten handlers that are not stalled.
+    /// Percent of the event rate without a stalled handler.
     Percent,
 }
 
@@ -55,14 +54,15 @@ impl Unit {
     }
 }
 
-/// One of our benchmark programs, and client-go's cases to compare it with.
+/// A benchmark program of this workspace, and the matching cases of client-go.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,
     pub(crate) bench: &'static str,
     /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// The program for client-go runs the cases whose name contains one of these texts.
+    /// Texts that select the matching cases of client-go: those with one of these texts in their
+    /// name.
     pub(crate) client_go: &'static [&'static str],
 }
 

@@ -76,7 +76,7 @@ pub(crate) struct ClientGo {
 }
 
 impl ClientGo {
-    /// Returns `None` if Go is not installed.
+    /// Builds the program that measures client-go. Returns `None` if Go is not installed.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
         let path = client_go::build(".", "clientgobench", signals)
             .context("cannot build the benchmarks of client-go; `--without-go` leaves them out")?;

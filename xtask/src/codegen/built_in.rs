@@ -25,7 +25,8 @@ const DERIVE_FILE: &str = "built_in.rs";
 
 const CODEGEN_FOLDER: &str = "informer-codegen/src";
 
-/// The generated file with the names that accessors for groups of custom resources must not have.
+/// The generated file with the names of a factory's methods, such as `core`. Accessors for groups
+/// of custom resources need other names.
 const CODEGEN_FILE: &str = "taken.rs";
 
 const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
@@ -161,8 +162,9 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
     format!("generated files are stale:\n{list}run `cargo xtask codegen` and commit the changes")
 }
 
-/// Returns the folders with their generated files. Fails if [`MESSAGES`] has changed since xtask
-/// was compiled, because [`direct`] uses the content at that time.
+/// Generates all files and returns them by folder, without writing them. Fails if [`MESSAGES`] has
+/// changed since xtask was compiled, because xtask contains a copy of that file, and [`direct`]
+/// uses the copy.
 fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
     if read_messages(root)? != Messages::text() {
         bail!("{MESSAGES} has changed since xtask was compiled; run `cargo xtask codegen` again");

@@ -20,7 +20,7 @@ use quote::quote;
 
 use super::refresh::sources;
 
-/// The kinds with many objects or many updates in clusters.
+/// The kinds for which decoders are generated: kinds with many objects or many updates.
 const KINDS: [&str; 9] = [
     "apps.v1.ReplicaSet",
     "coordination.v1.Lease",
@@ -92,8 +92,9 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages in the supported fields of `message`. For a field with an inlined message,
-/// returns the messages in the supported fields of the inlined message.
+/// Returns the messages that are the types of fields of `message`. Omits fields that the decoders
+/// do not support. For a field with an inlined message, returns the types of the fields of the
+/// inlined message.
 fn nested_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields

@@ -10,7 +10,8 @@ use informer_codegen::__private::{Group, Module, Part, Version, accessors, doc, 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-/// The names that accessors must not have, because a method with the same name would hide the accessor.
+/// The names of existing methods. An accessor needs another name, because a method with the same
+/// name would hide the accessor.
 #[derive(Debug)]
 pub(crate) struct ReservedNames {
     /// The methods of `SharedInformerFactory`.
@@ -48,8 +49,8 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the content of informer-macros' file `built_in.rs`: the accessors in all Kubernetes
-/// versions, and the method names that generated methods must not have.
+/// Returns the content of informer-macros' file `built_in.rs`: the accessors of all built-in kinds,
+/// and the methods of factories and of informers.
 pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
@@ -66,8 +67,8 @@ pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the content of informer-codegen's file `taken.rs`: the names that accessors for groups
-/// of custom resources must not have.
+/// Returns the content of informer-codegen's file `taken.rs`: the accessors of all built-in groups,
+/// and the other methods of a factory. Accessors for groups of custom resources need other names.
 pub(crate) fn taken(groups: &[Group], reserved: &ReservedNames) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());

@@ -92,7 +92,9 @@ struct Column {
 }
 
 impl Kubernetes {
-    /// Returns `None` if Go is not installed. Go downloads the module of Kubernetes if necessary.
+    /// Reads the properties of all built-in kinds, in the version of Kubernetes that
+    /// `xtask/controlplane/go.mod` requires. Go downloads the module of Kubernetes if necessary.
+    /// Returns `None` if Go is not installed.
     pub(crate) fn read() -> anyhow::Result<Option<Self>> {
         if !controlplane::has_go() {
             return Ok(None);

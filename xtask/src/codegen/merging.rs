@@ -53,7 +53,8 @@ fn short(name: &str) -> String {
     short.unwrap_or(name).to_owned()
 }
 
-/// Returns only the parts of a schema that determine how values are merged.
+/// Returns a copy of `schema` with only its merge extensions, and with its properties, items and
+/// references. Omits everything below an atomic map, and the items of lists that are not merged.
 fn reduced(schema: &Value) -> Value {
     let mut kept = Map::new();
     let mut keep = |mark: &str| {
@@ -115,7 +116,8 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Keeps only the types and fields that have a merge extension, or refer to a type that has one.
+/// Keeps only the types and properties that have a merge extension, or refer to a type that has
+/// one.
 fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -133,8 +135,9 @@ fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Val
     }
 }
 
-/// Returns a copy of `schema` with only the fields that have a merge extension, or refer to a type
-/// in `marked`. Returns `None` if the schema has no such field and no merge extension.
+/// Returns a copy of `schema` with only the properties that affect how objects are merged: those
+/// with a merge extension, and those with a type in `marked`. The merge extensions of `schema`
+/// itself remain. Returns `None` if the copy would be empty.
 ///
 /// `marked` has the names of the types that are known to have a merge extension.
 fn needed(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {

@@ -26,8 +26,8 @@ struct Fact {
     namespaced: bool,
 }
 
-/// Returns `old` with the changes in the sources. If `kubernetes` is `None`, the data that come
-/// from Kubernetes do not change.
+/// Returns the content of `xtask/groups.json`, updated from the sources. `old` is the content
+/// before the update. If `kubernetes` is `None`, the data that come from Kubernetes do not change.
 pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();

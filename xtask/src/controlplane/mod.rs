@@ -82,8 +82,8 @@ impl Options {
     }
 }
 
-/// A running control plane. Dropping it stops its processes. The drop also deletes their data and
-/// logs, unless an error refers to the logs.
+/// A running control plane. Dropping it stops its processes, and deletes the folder with their data
+/// and logs. After an error whose message refers to the logs, the folder remains.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Fields are dropped in this order: first the watchdog, so that it does not act, then the
@@ -111,8 +111,9 @@ impl Cluster {
         }
     }
 
-    /// The current context `admin` has all permissions. The context `nobody` has only those of
-    /// every authenticated user.
+    /// Returns the path of the control plane's kubeconfig file. The file has two contexts: `admin`,
+    /// the current one, has all permissions. `nobody` has only the permissions of every
+    /// authenticated user.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -48,7 +48,8 @@ fn citations(comment: &str) -> Vec<u32> {
     numbers.unwrap_or_default()
 }
 
-/// Returns 4 if the line declares a function whose name begins with `i4_`.
+/// Returns the number of the invariant that a test's name begins with: 4 for a line that declares
+/// the function `i4_is_kept`.
 fn test_of(line: &str) -> Option<u32> {
     let (_, name) = line.split_once("fn i")?;
     let (number, _) = name.split_once('_')?;

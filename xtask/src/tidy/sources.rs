@@ -85,7 +85,8 @@ impl Source {
         self.text.lines().take(5).any(|line| line.contains(GENERATED))
     }
 
-    /// Excludes xtask, examples and tests.
+    /// Returns false for test files, for examples, and for all files of xtask. Returns true for all
+    /// other files.
     pub(crate) fn is_library(&self) -> bool {
         let first = self.path.components().next();
         let spared = first.is_some_and(|first| NOT_LIBRARY.iter().any(|name| first.as_os_str() == *name));

@@ -81,10 +81,11 @@ pub(super) async fn refresh_watch_cache(
     Ok(())
 }
 
-/// Returns the source to list, and the [`Ingest`], which reads the metadata of the listed objects.
+/// Returns a source that lists the objects of `part`, and the [`Ingest`] that reads the metadata of
+/// these objects.
 ///
-/// The source lists only metadata if the source of `part` supports that. Otherwise, both results
-/// are those of the informer: the source of `part`, and `ingest`.
+/// If `part.lister_watcher` can list only the metadata of objects, returns a source that does so,
+/// and an [`Ingest`] for metadata. If not, returns `part.lister_watcher` and `ingest` unchanged.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),

@@ -3,14 +3,17 @@
 //!
 //! If the store lacks an object of a removed namespace, the object can still exist on the server.
 //! The names make it possible to distinguish this case from a deletion.
+//!
+//! A caller can wait until a removed namespace is added again. For this, the caller receives a
+//! [`Completion`], which is set when the namespace is added.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The number of removed namespaces that are always recorded: the last 10,000. When twice as many
-/// are recorded, all older ones are dropped, to limit the memory.
+/// The number of names that a cleanup keeps: the names of the last 10,000 removed namespaces. A
+/// cleanup limits the memory as soon as twice as many names are recorded.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
 #[derive(Default)]
@@ -22,8 +25,8 @@ pub(super) struct ReleasedNames {
 struct Released {
     /// The position of the namespace in the order of removals.
     number: u64,
-    /// A completion that is set when the namespace is added again. `None` until
-    /// [`ReleasedNames::watched_again`] is called for this namespace.
+    /// The completion that is set when the namespace is added again. `None` if no caller waits for
+    /// this.
     watched_again: Option<Completion>,
 }
 
@@ -38,21 +41,20 @@ impl ReleasedNames {
         }
     }
 
-    /// Removes the name of a namespace that is added again. If
-    /// [`watched_again`](Self::watched_again) was called for the namespace, returns its completion;
-    /// the caller must [set](Completion::set) this completion.
+    /// Removes the name of a namespace, because the namespace is added again. Returns the
+    /// completion of the callers that wait for this namespace, if any. The caller of `remove` must
+    /// [set](Completion::set) the completion.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.watched_again
     }
 
-    /// Returns a [`Completion`] that is set when the namespace is added again; `None` if there is
-    /// no record of a removal of the namespace.
+    /// Returns a [`Completion`] that is set when the namespace is added again. Returns `None` if no
+    /// removal of the namespace is recorded.
     pub(super) fn watched_again(&mut self, name: &str) -> Option<Completion> {
         Some(self.names.get_mut(name)?.watched_again.get_or_insert_with(Completion::new).clone())
     }
 
-    /// Returns the completions that [`watched_again`](Self::watched_again) has returned and that
-    /// are not set yet.
+    /// Returns the completions of all callers that wait until a removed namespace is added again.
     pub(super) fn completions(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.watched_again.clone()).collect()
     }

@@ -23,8 +23,8 @@ impl<K: Send + Sync + 'static> MemberTask<K> {
     /// Runs the reflector until the namespace is removed. Then queues the namespace's objects as
     /// released, so that they leave the store.
     async fn run(self) {
-        if let Some(before) = self.before {
-            before.cancelled().await;
+        if let Some(earlier) = self.starts_after {
+            earlier.cancelled().await;
         }
         let status = self.reflector.status();
         let mut run = pin!(self.reflector.run(self.removed));

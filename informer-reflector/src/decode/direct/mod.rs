@@ -49,7 +49,7 @@ trait Message: Default {
 
 /// A Rust type for a single value in protobuf: a string, bytes, a number or a message.
 trait Value: Sized {
-    /// Returns a value that [`read`](Self::read) overwrites.
+    /// Returns an initial value, such as 0 or an empty text, which [`read`](Self::read) replaces.
     fn blank() -> Self;
 
     /// Decodes the content of a protobuf field into `self`, which is a new [`blank`](Self::blank)
@@ -66,10 +66,11 @@ trait Value: Sized {
 /// Decodes a protobuf field into a Rust field that is a [`Value`] or an `Option` of one. The
 /// methods return `None` if the content is invalid.
 trait SingleField {
-    /// Decodes the content. Does nothing if [`Value::is_absent`] returns `true` for the content.
+    /// Decodes the content into `self`. Leaves `self` unchanged if the content is
+    /// [absent](Value::is_absent), such as a zero that Go writes for a field without a value.
     fn optional(&mut self, content: Content<'_>) -> Option<()>;
 
-    /// Decodes the content, even if the content is zero or empty.
+    /// Decodes the content into `self`, for a field in which zero or empty content is a value too.
     fn present(&mut self, content: Content<'_>) -> Option<()>;
 }
 
@@ -110,14 +111,16 @@ fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<(
     Some(())
 }
 
-/// Calls `read` with each field of a nested message, which is the content of `field`. In Rust,
-/// these fields belong to the struct of the outer message.
+/// Decodes a nested message whose fields are, in Rust, fields of the outer struct. `field` contains
+/// the nested message, and `read` is called with each of its fields. Returns `None` if the object
+/// must be decoded with a tape.
 fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let Content::Bytes(bytes) = field.content else { return None };
     each_field(bytes, read)
 }
 
-/// Reads a list into `target`: the element `first`, and the elements directly after it.
+/// Reads all elements of a list into `target`. The bytes of `first` are the first element; the
+/// other elements must follow directly. Returns `None` if the object must be decoded with a tape.
 fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, '_>) -> Option<()> {
     let Occurrence { number, content, rest } = first;
     let mut ahead = *rest;
@@ -133,7 +136,8 @@ fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, 
     Some(())
 }
 
-/// Reads a map into `target`: the entry `first`, and the entries directly after it.
+/// Reads all entries of a map into `target`. The bytes of `first` are the first entry; the other
+/// entries must follow directly. Returns `None` if the object must be decoded with a tape.
 fn map<V: Value>(
     target: &mut impl AsCollection<BTreeMap<String, V>>,
     first: Occurrence<'_, '_>,

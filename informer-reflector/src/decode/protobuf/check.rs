@@ -8,8 +8,9 @@ use super::Object;
 use crate::decode::json::MAX_DEPTH;
 use crate::decode::tape::Tape;
 
-/// The only two fields without which k8s-openapi cannot decode their messages. Both contain a time.
-/// For each field: the [`Message::index`] of its message, and its field number.
+/// The two fields of Kubernetes messages that must be present: k8s-openapi cannot decode a message
+/// that lacks its required field. Both fields contain a time. Each entry is the [`Message::index`]
+/// of the message and the number of the field.
 static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
     [("meta.v1.Condition", "lastTransitionTime"), ("events.v1.EventSeries", "lastObservedTime")].map(
         |(message, name)| {

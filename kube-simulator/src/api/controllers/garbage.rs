@@ -14,11 +14,12 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// Deletes the dependants of a removed object unless another owner keeps them. Then continues the
-/// deletion of owners that waited for the removal.
+/// Deletes the dependants of a removed object. A dependant that has another owner only loses its
+/// reference to the object. Afterwards, continues the foreground deletion of the object's own
+/// owners, which have waited for the removal.
 pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
-    for (served, dependant) in staying_dependants(run.api, object) {
-        if is_held(run.api, &dependant, &object.uid) {
+    for (served, dependant) in dependants_to_process(run.api, object) {
+        if has_other_owner(run.api, &dependant, &object.uid) {
             remove_owner(run, &served, &dependant, &object.uid);
         } else {
             run.delete(&served, &dependant, policy(&dependant));
@@ -29,7 +30,9 @@ pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
     }
 }
 
-/// Continues the deletion of owners that an update of a dependant has unblocked.
+/// Continues the foreground deletion of owners that a dependant no longer blocks. A dependant
+/// blocks an owner with `blockOwnerDeletion` in its owner reference. `before` and `after` are the
+/// dependant's states before and after its update.
 pub(super) fn after_update(run: &mut Run<'_>, before: &Object, after: &Object) {
     let is_unblocked = |owner: &str| blocks(before, owner) && !blocks(after, owner);
     if !before.owners.iter().any(|(owner, _)| is_unblocked(owner)) {
@@ -57,8 +60,8 @@ pub(super) fn while_terminating(run: &mut Run<'_>, served: &Served, object: &Obj
 
 fn delete_dependants_first(run: &mut Run<'_>, served: &Served, owner: &Object) {
     let api = run.api;
-    for (resource, dependant) in staying_dependants(api, owner) {
-        if is_held(api, &dependant, &owner.uid) {
+    for (resource, dependant) in dependants_to_process(api, owner) {
+        if has_other_owner(api, &dependant, &owner.uid) {
             remove_owner(run, &resource, &dependant, &owner.uid);
             continue;
         }
@@ -151,17 +154,19 @@ fn dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     found
 }
 
-/// Returns the dependants that are not being deleted yet, and whose owners can all be looked up.
-fn staying_dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
+/// Returns the dependants of `object` that the garbage collector may delete or change. Left out are
+/// dependants that are being deleted, and those with an [invalid owner](has_invalid_owner).
+fn dependants_to_process(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = dependants(api, object);
     found.retain(|(_, dependant)| !dependant.terminating && !has_invalid_owner(api, dependant, object));
     found
 }
 
-/// Returns whether the kind of an owner is not served, or a cluster-scoped dependant has a
-/// namespaced owner. The real garbage collector neither deletes nor changes such a dependant.
-///
-/// `owner` is the owner that is being deleted. Its kind can be removed before the dependant.
+/// Returns whether the dependant has an invalid owner. The real garbage collector neither deletes
+/// nor changes such a dependant. An owner is invalid in these cases:
+/// - The owner's kind is not served. This does not apply to `owner`, the owner whose dependants are
+///   processed, because its kind may have been removed first.
+/// - The owner is namespaced, and the dependant is cluster-scoped.
 fn has_invalid_owner(api: &Api, dependant: &Object, owner: &Object) -> bool {
     let is_cluster_scoped = dependant.namespace().is_none();
     if is_cluster_scoped && owner.namespace().is_some() {
@@ -177,9 +182,9 @@ fn has_invalid_owner(api: &Api, dependant: &Object, owner: &Object) -> bool {
     })
 }
 
-/// Returns whether an owner keeps an object. Owners in foreground deletion do not count, nor does
-/// the owner with the UID `deleted_owner`.
-fn is_held(api: &Api, object: &Object, deleted_owner: &str) -> bool {
+/// Returns whether an object has an owner other than `deleted_owner` (a UID). Owners that do not
+/// exist or are in foreground deletion are ignored.
+fn has_other_owner(api: &Api, object: &Object, deleted_owner: &str) -> bool {
     let stays = |owner: &Object| *owner.uid != *deleted_owner && !waits_for_dependants(owner);
     owners(api, object).iter().any(|(_, owner)| stays(owner))
 }

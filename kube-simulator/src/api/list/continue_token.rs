@@ -71,15 +71,15 @@ impl ContinueToken {
         Ok(token)
     }
 
-    /// Returns the key at which the next page starts, without the slash that marks lists from the
-    /// watch cache.
+    /// Returns the key at which the next page starts: the field `start` without a leading slash.
     pub(super) fn start(&self) -> &str {
         self.start.strip_prefix('/').unwrap_or(&self.start)
     }
 }
 
-/// Returns the storage key `key` in the form of the field `start`: without the namespace in a list
-/// of one namespace, and with a leading slash if `cached` is true.
+/// Converts a storage key to the text in a token's field `start`. In a list of all namespaces,
+/// `shop/apple` stays as it is; in a list of the namespace `shop`, it becomes `apple`. If `cached`
+/// is true, a slash is added before the text.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }

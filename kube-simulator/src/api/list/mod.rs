@@ -90,8 +90,11 @@ pub(crate) async fn list(
     })
 }
 
-/// Returns whether the watch cache serves a list; `false` means etcd. While the cache is not ready,
-/// etcd serves some lists, and all other lists are errors.
+/// Returns whether the watch cache serves a list; `false` means etcd.
+///
+/// While the watch cache is being filled, etcd serves only these lists, and others are errors:
+/// - lists at an exact resource version, and lists with a continue token;
+/// - lists with a limit and without selectors.
 fn comes_from_cache(
     kind: &ResourceKind,
     revision: &Revision,
@@ -185,9 +188,10 @@ async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Re
     Ok(reached?)
 }
 
-/// Adds a new continue token to the error `refusal` if the request has a continue token. In this
-/// case, the error means that the resource version of the earlier pages has expired. With the new
-/// token, the client can list the remaining objects in their latest state.
+/// Adds a new continue token to the error for an expired continue token.
+///
+/// With the new token, the client can list the remaining objects in their latest state. If the
+/// request has no continue token, returns `refusal` unchanged.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

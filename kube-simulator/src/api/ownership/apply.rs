@@ -116,8 +116,8 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
 
 /// Returns whether an entry owns the value at `path`, or a value nested in it.
 ///
-/// If the last step of `path` is `.`, the path stands for a list element itself. Owning one field
-/// of this element is then sufficient.
+/// The path of a list element ends with `.`, such as `f:ports`, `k:{"name":"http"}`, `.`. The
+/// values nested in the element are its fields.
 fn is_owned(entries: &[Entry], path: &Path) -> bool {
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,

@@ -21,9 +21,9 @@ pub(super) type Path = Vec<Arc<str>>;
 /// The leaves of an object: the path of each leaf, and the value at this path.
 ///
 /// The value is `None` for list elements:
-/// - An element of a set: its path already contains the value, as in `v:"x"`.
-/// - An element of a keyed list, with a path that ends with `.`: its fields are leaves of their
-///   own.
+/// - The path of a set's element already contains the value, as in `v:"x"`.
+/// - The path of a keyed list's element ends with `.`, as in `k:{"name":"main"}`, `.`. Each field
+///   of the element is a separate leaf with a value.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The metadata fields that no field manager owns.

@@ -131,9 +131,9 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 /// Records the write that changed `before` into `after`: the manager becomes the only owner of the
 /// changed fields.
 ///
-/// The owners of all other fields are those in the `managedFields` that the client sent, or else
-/// the stored owners. If the client sent a list with one empty entry, all owners are removed, and
-/// the write is not recorded.
+/// Unchanged fields keep their owners. But if the client changed the list `managedFields`, the new
+/// list determines the owners of these fields. If the new list has only one, empty entry, all
+/// owners are removed, and the write is not recorded.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if managed_fields(after) == Some(&[json!({})]) {
         write(after, &[]);

@@ -40,7 +40,8 @@ pub(crate) fn fill(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Like [`fill`], but also replaces `value` by its default, if `value` is null and not nullable.
+/// Replaces a null `value` by the default of `schema`, unless `schema` is nullable or has no
+/// default. Then applies the defaults of `schema` to all values within `value`.
 fn fill_element(schema: &Value, value: &mut Value) {
     if value.is_null() && schema["nullable"] != true && !schema["default"].is_null() {
         *value = schema["default"].clone();

@@ -49,8 +49,8 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
     })
 }
 
-/// Returns the name of the node that a binding targets. The error of an invalid target has no
-/// reason, as on a real server.
+/// Returns the name of the node that a binding targets. For an invalid target, returns a 500 error
+/// whose field `reason` is empty, as on a real server.
 fn node(target: &Value) -> Result<&str, Refusal> {
     let kind = target["kind"].as_str().unwrap_or_default();
     let node = target["name"].as_str().unwrap_or_default();

@@ -123,8 +123,11 @@ pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -
     Err(status::invalid(&kind.group, &kind.kind, name, errors))
 }
 
-/// Completes the body of a new object, whose type and name have been checked. To a body from a
-/// test, adds only the UID, the creation time and the generation, if they are missing.
+/// Adds the fields that the server sets, such as the UID, to the body of a new object, and
+/// validates the body. The caller has already checked the type and the name.
+///
+/// With [`WriteSource::Test`], adds only the UID, the creation time and the generation, if they are
+/// missing, and validates only the depth.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,

@@ -23,7 +23,8 @@ use crate::storage::Object;
 /// `blockOwnerDeletion`.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// The finalizer of an owner whose dependants are orphaned.
+/// The finalizer for deletion with the policy `Orphan`. The owner is removed only when no dependant
+/// has an owner reference to it any more.
 pub(crate) const ORPHAN: &str = "orphan";
 
 /// The finalizer of a custom resource definition whose objects are being deleted.
@@ -224,11 +225,11 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that this delete request must only mark as being
-/// deleted. This is the case if one of these conditions is true:
-/// - The namespace is not marked yet.
-/// - Its spec has finalizers.
-/// - The namespace controller is simulated. It later removes the namespace itself.
+/// Returns whether the object is a namespace that this delete request must not remove yet, for one
+/// of these reasons:
+/// - The namespace has no deletion timestamp yet.
+/// - The spec of the namespace has finalizers.
+/// - The simulated namespace controller removes the namespace after its content.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;

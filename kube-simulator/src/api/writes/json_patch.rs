@@ -58,9 +58,11 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     Ok(())
 }
 
-/// Returns the operation with [`absolute`] paths. Instead of a move, removes the value and returns
-/// the addition at its new path, because the indices of this path count in the list without the
-/// value.
+/// Returns `operation` with each list index in its paths counted from the start of the list.
+///
+/// A move becomes two operations: this function removes the value from `document`, and returns the
+/// operation that adds the value at its new path. The new path refers to the document after the
+/// removal.
 fn located(document: &mut Value, operation: &PatchOperation) -> Result<PatchOperation, Refusal> {
     let mut operation = operation.clone();
     match &mut operation {
@@ -87,8 +89,8 @@ fn located(document: &mut Value, operation: &PatchOperation) -> Result<PatchOper
 /// Returns `path` with each list index counted from the start of its list. As in Go, an index can
 /// have a sign, and a negative index counts from the end.
 ///
-/// If `is_new` is true, the path is that of a new element: the last index can then be the one after
-/// the last element, and -1 stands for it.
+/// If `is_new` is true, `path` is the place of a new value. If its last step is the index -1, this
+/// index means the end of the list, after all elements.
 fn absolute(document: &Value, path: &Pointer, is_new: bool) -> PointerBuf {
     let mut absolute = PointerBuf::new();
     let mut tokens = path.tokens().peekable();

@@ -51,8 +51,8 @@ pub(crate) enum Outcome {
     Created(Arc<Object>),
     /// The object as it is stored now (or would be, in a dry run), and as it was stored before.
     Stored { object: Arc<Object>, before: Arc<Object> },
-    /// The last version of the removed object. If an update removed the object: the object as the
-    /// client wrote it.
+    /// The removed object, as it was stored last. But if a client removed its last finalizer by an
+    /// update: the object with the content of this update.
     Removed(Arc<Object>),
 }
 
@@ -90,7 +90,8 @@ impl Writer<'_> {
         self.run_controllers(self.update_verbatim_alone(body))
     }
 
-    /// Like [`update_verbatim`](Self::update_verbatim), but does not run the controllers.
+    /// Replaces an object with `body` as given, without the restrictions for clients. Does not run
+    /// the simulated controllers after the write.
     pub(crate) fn update_verbatim_alone(&self, body: Body) -> Result<Outcome, Refusal> {
         update::update_verbatim(self, body)
     }
@@ -113,7 +114,8 @@ impl Writer<'_> {
         self.run_controllers(self.delete_alone(name, options))
     }
 
-    /// Like [`delete`](Self::delete), but does not run the controllers.
+    /// Deletes an object, or only marks it with a deletion timestamp if something blocks the
+    /// removal. Does not run the simulated controllers after the write.
     pub(crate) fn delete_alone(&self, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
         delete::delete(self, name, options)
     }

@@ -91,8 +91,8 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
     })
 }
 
-/// Changes conflicts with other field managers, so that they name the field and the API version of
-/// the `Scale` instead of those of the object.
+/// Rewrites conflicts about the object's replicas as conflicts about the `Scale`. Each conflict
+/// then names the field `.spec.replicas`, and `autoscaling/v1` instead of the object's API version.
 fn of_scale(kind: &ResourceKind, mut conflicts: Vec<Conflict>) -> Vec<Conflict> {
     let version = format!(" using {}", kind.api_version());
     for conflict in &mut conflicts {

@@ -125,8 +125,8 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
     Ok(())
 }
 
-/// Moves the elements that also occur in `order`, so that they follow each other as in `order`. All
-/// other elements keep their index.
+/// Sorts the elements that `order` lists into the sequence of `order`. All other elements stay at
+/// their index. For a keyed list, `order` lists the merge keys of elements.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {
         ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).map(Value::to_string),

@@ -83,10 +83,11 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the discovery field `responseKind` of a subresource: the kind of its responses.
+/// Returns the discovery field `responseKind` of a subresource: the `kind` of its responses, with
+/// the `group` and the `version` of this kind.
 ///
-/// As on a real server, its group and version are empty strings if `resource` is built in and has
-/// the same group and version.
+/// As on a real server, the result has an empty group and version if the kind of the responses is
+/// in the same group and version as `resource`, and `resource` is built in.
 fn response_kind(resource: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     let is_own = resource.is_built_in() && group == resource.group && version == resource.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

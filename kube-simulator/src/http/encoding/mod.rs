@@ -98,8 +98,8 @@ impl Encoding {
         }
     }
 
-    /// Returns bytes that clients cannot decode as a watch event, because the type is a number.
-    /// Like [`event`](Self::event), the result has no length prefix.
+    /// Returns a message that clients cannot decode as a watch event: its field `type` is a number
+    /// instead of a string such as `ADDED`.
     pub(crate) fn invalid_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",

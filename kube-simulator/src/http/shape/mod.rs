@@ -242,10 +242,12 @@ fn append_metadata(buffer: &mut BytesMut, version: &str, metadata: &[u8]) {
     buffer.extend_from_slice(b"}");
 }
 
-/// Returns the fields `spec` and `status` of a bookmark's object, with Go's zero values. The text
-/// begins with a comma, so that it can follow the metadata in the JSON of the object. It is empty
-/// for custom resources and for some built-in kinds. As a simplification, some zero values are
-/// omitted.
+/// Returns the empty fields `spec` and `status` of a bookmark's object, as JSON text that can
+/// follow the metadata: `,"spec":{},"status":{}`.
+///
+/// A real server sends these fields because Go encodes empty structs. The text is empty for custom
+/// resources, and for built-in kinds without `/status`. As a simplification, some empty fields
+/// are omitted.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

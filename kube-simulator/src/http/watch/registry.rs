@@ -26,8 +26,8 @@ pub(crate) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// The time at which [`WatchRegistry::end_all`] lets later streams end. `None` if it has not
-    /// been called since the last restart of the server.
+    /// The time at which newly opened streams end, because the server is shutting down. `None` if
+    /// new streams stay open.
     end: Option<Instant>,
 }
 
@@ -120,10 +120,10 @@ impl WatchRegistry {
 
     /// Ends all streams for a shutdown:
     ///
-    /// - The streams that are open now end one by one, in the order of their opening. The first of
-    ///   them ends after the time `after`, and each other one `apart` later than the one before.
-    /// - Streams that are opened later end together, `apart` after the last of the open streams. A
-    ///   stream that is opened even later ends at once.
+    /// - Open streams end one by one, oldest first. The first one ends after the time `after`, and
+    ///   the time between two ends is `apart`.
+    /// - Streams that are opened after this call all end at the same time: `apart` after the last
+    ///   open stream has ended. Streams that are opened after this time end at once.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -135,8 +135,8 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Prepares the registry for a restart of the server. New streams are no longer ended by an
-    /// earlier [`end_all`](Self::end_all), and [`terminated`](Self::terminated) becomes empty.
+    /// Prepares the registry for a restart of the server: new streams stay open even after a
+    /// shutdown, and the counts of [`terminated`](Self::terminated) are cleared.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();

@@ -23,22 +23,25 @@ use crate::storage::{Revision, SlowWatchLimit, Table};
 /// ends the initial list.
 const END_BOOKMARK_DELAY: Duration = Duration::from_secs(1);
 
-/// The behavior of a server for streaming lists (`sendInitialEvents`).
+/// How a server answers watches that request a streaming list with `sendInitialEvents`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamingLists {
-    /// Like a current server, sends the objects, then the bookmark that ends the initial list.
+    /// Sends the objects, and then at once the bookmark that ends the initial list, like a current
+    /// server.
     #[default]
     Served,
-    /// Like an older server, sends the objects first. One second after the start of the watch,
-    /// sends the bookmark that ends the initial list. Events that occur in this second are sent
-    /// before the bookmark.
+    /// Sends the objects at once, but the bookmark that ends the initial list only one second after
+    /// the start of the watch, like an older server. Events in this second are sent before the
+    /// bookmark.
     ServedLate,
-    /// Like a server without the feature gate `WatchList`, refuses watches with `sendInitialEvents`
-    /// with 422 `Invalid`. Other watches without a resource version still begin with the current
-    /// objects, but no bookmark follows these objects.
+    /// Refuses watches that set `sendInitialEvents`, with 422 `Invalid`, like a server whose
+    /// feature gate `WatchList` is off.
+    ///
+    /// A watch that sets neither `sendInitialEvents` nor a resource version still begins with the
+    /// current objects. No bookmark follows these objects.
     Refused,
-    /// Like some aggregated API servers, ignores `sendInitialEvents`, so the bookmark that ends the
+    /// Ignores `sendInitialEvents`, like some aggregated API servers. The bookmark that ends the
     /// initial list never arrives.
     Ignored,
 }
@@ -46,9 +49,10 @@ pub enum StreamingLists {
 impl StreamingLists {
     /// Changes the options of a new watch, as a server with this behavior does:
     ///
-    /// - `Served` and `ServedLate` set `sendInitialEvents` to `true` and `resourceVersionMatch` to
-    ///   `NotOlderThan`. They do this only if the client has set neither of these two options, and
-    ///   if the resource version is unset or 0.
+    /// - `Served` and `ServedLate` also make a streaming list of each watch that begins with all
+    ///   objects. To do so, they set `sendInitialEvents` to `true` and `resourceVersionMatch` to
+    ///   `NotOlderThan` if the client has set neither of these two options, and if the resource
+    ///   version is unset or 0.
     /// - `Ignored` removes these two options.
     /// - `Refused` changes nothing.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
@@ -158,8 +162,8 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// Returns the maximum capacity, in events, of each channel in which a real server buffers the
-/// events of a watch.
+/// Returns the maximum number of events in a watch's event channel on a real server. The actual
+/// size of the channel can be smaller; see [`Table::channel_size`].
 fn max_channel_size(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,

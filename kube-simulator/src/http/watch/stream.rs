@@ -27,9 +27,9 @@ use crate::storage::{Event, Listener, Reader, ReaderError, Revision, Table};
 /// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// The minimum time between two checks of a real server for due bookmarks.
+/// A real server checks for due bookmarks at intervals of at least this time.
 const TICK: Duration = Duration::from_secs(1);
-/// The maximum time between two such checks, divided by [`TICK`].
+/// A real server checks for due bookmarks at intervals of at most this factor times [`TICK`].
 const MAX_TICK_FACTOR: f64 = 1.25;
 
 /// Maximum time from now to a deadline. A longer time could overflow the clock.
@@ -46,8 +46,8 @@ pub(super) struct WatchStream {
     /// The resource version that this watch's API server has reached now. A test can make one of
     /// several API servers lag.
     pub(super) revision: Revision,
-    /// Notifies this watch when its lagging API server may have reached later events. `None` if the
-    /// server never lags, because `changes` is then sufficient.
+    /// Notifies this watch when its API server, a replica that can lag, may have received events.
+    /// `None` for the first API server, which never lags.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -87,11 +87,11 @@ pub(super) struct Initial {
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the state that the initial objects show. The bookmark has a later
-    /// version if events are sent before it.
+    /// The resource version at which the initial objects were read. The bookmark has this version,
+    /// or a later one if the watch first sends events.
     pub(super) version: u64,
-    /// The time at which the bookmark is sent, after all events until then. `None` if the bookmark
-    /// directly follows the initial objects, as on current servers.
+    /// The earliest time of the bookmark. Earlier events precede the bookmark. `None` if the
+    /// bookmark directly follows the initial objects, as on current servers.
     pub(super) due: Option<Instant>,
 }
 
@@ -113,8 +113,8 @@ impl Bookmarks {
 
     /// Schedules the next bookmark after one interval, or shortly before the watch times out if
     /// that is sooner. A random shift imitates a real server, which checks for due bookmarks only
-    /// once per second. The wait is at least `min_wait`, which is limited to a 60th of the
-    /// interval.
+    /// once per second. The wait is at least `min_wait` or a 60th of the interval, whichever is
+    /// shorter.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
@@ -141,8 +141,8 @@ impl WatchStream {
         stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
     }
 
-    /// Waits for the next piece of the response body, or for the error with which an injection
-    /// breaks the connection.
+    /// Waits for the next bytes of the response body. Returns `None` at the end of the body, and an
+    /// error if an injection breaks the connection.
     async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
         loop {
             let mut buffer = BytesMut::new();
@@ -216,7 +216,7 @@ impl WatchStream {
                 }
             }
             let next = self.pending.pop_front();
-            self.execute_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
+            self.inject_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
             match next {
                 Some(event) if self.framing.is_full(buffer) => self.pending.push_front(event),
                 Some(event) if self.ended.is_none() => self.append(buffer, &event),
@@ -320,9 +320,9 @@ impl WatchStream {
         }
     }
 
-    /// Appends to `buffer` the injections that a test has placed before the event with this
-    /// resource version. An injection that replaces an event is moved to `substitutes` instead.
-    fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
+    /// Appends to `buffer` the injections that precede the event with this resource version. An
+    /// injection that replaces an event is not appended, but moved to `substitutes`.
+    fn inject_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
             let Some(placed) = self.inbox.pop_front() else {

@@ -11,8 +11,8 @@ use crate::simulator::Error;
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// Maximum time for which one tick makes up missed changes. After a longer delay, the other missed
-/// changes are skipped.
+/// One tick makes at most the changes that are due within this time. After a longer delay, the
+/// other missed changes are skipped.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.

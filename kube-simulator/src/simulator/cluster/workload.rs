@@ -14,12 +14,13 @@ const STATEFUL_INTERVAL: usize = 5;
 pub(super) struct Workload {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// The prefix of the pods' names.
-    stem: String,
+    /// The name of the pods' owner: the replica set, or the stateful set itself. The pods' names
+    /// begin with it and a hyphen.
+    owner_name: String,
     uid: String,
     /// The hash in the name of a deployment's replica set; `None` for a stateful set.
     template_hash: Option<String>,
-    /// The UID of the pods' owner: the replica set, or the stateful set itself.
+    /// The UID of the pods' owner.
     owner_uid: String,
     created: String,
     /// The pod template of this workload, in JSON. Each pod of the workload starts as a copy of the
@@ -36,7 +37,7 @@ impl Workload {
         let name = used_names.workload(namespace, &mut draw.random);
         let stateful = index % STATEFUL_INTERVAL == STATEFUL_INTERVAL - 1;
         let template_hash = (!stateful).then(|| names::suffix(&mut draw.random, 10));
-        let stem = match &template_hash {
+        let owner_name = match &template_hash {
             Some(hash) => format!("{name}-{hash}"),
             None => name.clone(),
         };
@@ -45,7 +46,7 @@ impl Workload {
         let mut workload = Self {
             namespace: namespace.to_owned(),
             name,
-            stem,
+            owner_name,
             uid,
             template_hash,
             owner_uid,
@@ -64,7 +65,7 @@ impl Workload {
         self.pods += 1;
         match self.template_hash {
             Some(_) => self.pod_with_drawn_name(index, draw),
-            None => Pod::new(self.template.clone(), &format!("{}-{ordinal}", self.stem), index, draw),
+            None => Pod::new(self.template.clone(), &format!("{}-{ordinal}", self.owner_name), index, draw),
         }
     }
 
@@ -78,7 +79,7 @@ impl Workload {
     }
 
     fn pod_with_drawn_name(&self, index: usize, draw: &mut Draw) -> Pod {
-        let name = format!("{}-{}", self.stem, names::suffix(&mut draw.random, 5));
+        let name = format!("{}-{}", self.owner_name, names::suffix(&mut draw.random, 5));
         Pod::new(self.template.clone(), &name, index, draw)
     }
 
@@ -86,7 +87,7 @@ impl Workload {
         if self.template_hash.is_none() {
             return vec![self.controller("StatefulSet", &self.name, &self.uid)];
         }
-        let mut replica_set = self.controller("ReplicaSet", &self.stem, &self.owner_uid);
+        let mut replica_set = self.controller("ReplicaSet", &self.owner_name, &self.owner_uid);
         replica_set["metadata"]["ownerReferences"] =
             json!([owner_reference("Deployment", &self.name, &self.uid)]);
         vec![self.controller("Deployment", &self.name, &self.uid), replica_set]
@@ -135,14 +136,14 @@ impl Workload {
             "kind": "Pod",
             "metadata": {
                 "namespace": self.namespace,
-                "generateName": format!("{}-", self.stem),
+                "generateName": format!("{}-", self.owner_name),
                 "labels": labels,
                 "annotations": {
                     "checksum/config": format!("{:032x}{:032x}", draw.random.u128(..), draw.random.u128(..)),
                     "prometheus.io/port": "9090",
                     "prometheus.io/scrape": "true",
                 },
-                "ownerReferences": [owner_reference(owner_kind, &self.stem, &self.owner_uid)],
+                "ownerReferences": [owner_reference(owner_kind, &self.owner_name, &self.owner_uid)],
             },
             "spec": pod::spec(&self.namespace, &self.name, &version, draw),
         });

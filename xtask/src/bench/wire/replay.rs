@@ -160,7 +160,8 @@ impl Replay {
         watch.write()
     }
 
-    /// Sends `rate` events per second. Returns the times that [`Server::sent`] describes.
+    /// Sends `rate` events per second. Returns a time for each event, in nanoseconds: the send
+    /// time, or for a late event, the time at which the event was due.
     fn send_at_rate(
         &self,
         watch: &mut Watch<'_>,

@@ -20,8 +20,8 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// The send rates for measuring latency: 1,000 events per second for the first fifth of the events,
 /// and 5,000 for the rest.
 ///
-/// Each pair has a rate and a number `n`. The server sends at the rate until it has sent 1/`n` of
-/// all events.
+/// Each pair has a rate and a divisor. The server changes to the next rate when the number of sent
+/// events is the number of all events divided by the divisor.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
@@ -38,9 +38,8 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The resource version at which the last pass begins. A pass is a series of events that
-    /// updates each object once. Later events do not update an object with this version or a later
-    /// one.
+    /// The resource version of the first event of the last pass. In each pass, the server updates
+    /// every object once. An object with this version or a higher one is in its final state.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],
@@ -76,8 +75,8 @@ impl Run<'_> {
         Ok(figures)
     }
 
-    /// Measures only the initial sync. Returns the values, with `prefix` before each name, and the
-    /// peak memory in bytes.
+    /// Measures only the initial sync. Returns all measured values, with `prefix` before each name.
+    /// The second result is one of these values again: the client's peak memory, in bytes.
     pub(crate) fn sync_only(&self, command: Command, prefix: &str) -> anyhow::Result<(Figures, f64)> {
         let figures = self.sync(command, &[])?.figures;
         let peak = figures.iter().find(|(name, _)| name == SYNC_PEAK).map_or(0.0, |(_, peak)| *peak);

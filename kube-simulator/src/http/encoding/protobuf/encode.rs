@@ -17,8 +17,8 @@ use super::node::{Fields, Node};
 /// The number of bytes to reserve for the envelope of an object.
 const ROOM: usize = 256;
 
-/// The encoding of an empty JSON object as each message, by [`Message::index`]. The bytes contain
-/// the zero values of missing fields.
+/// One entry per protobuf message, at [`Message::index`]: the JSON object `{}`, encoded as this
+/// message. The bytes contain the zero values of missing fields.
 static EMPTY: LazyLock<Vec<OnceLock<Vec<u8>>>> =
     LazyLock::new(|| (0..Messages::all().len()).map(|_| OnceLock::new()).collect());
 
@@ -205,10 +205,10 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
     Ok(())
 }
 
-/// Appends field `number`, whose value is `object` encoded as `message`.
+/// Appends field `number`. Its value is `object`, encoded as the protobuf message `message`.
 ///
-/// Without an object, all fields of the message count as missing. Without a message, the value is
-/// empty.
+/// If `object` is `None`, the value is the encoding of an empty JSON object. If `message` is
+/// `None`, the value has no bytes.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),
@@ -227,8 +227,8 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
 /// Appends field `number`, whose value can have one of several types in JSON
 /// ([`Message::is_choice`]).
 ///
-/// The message `choice` has one field per type, and exactly one field is set: the last one that can
-/// encode `value`. If no field can, returns an error.
+/// The message `choice` has one field per type. Only one of its fields is written: of those that
+/// can encode `value`, the one with the highest number. If no field can, returns an error.
 fn put_choice(
     out: &mut Vec<u8>,
     number: u64,
