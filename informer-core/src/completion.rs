@@ -24,7 +24,7 @@ pub struct Completion {
 /// - The event is the sync of a namespace, and the namespace was removed before it was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "the awaited sync or removal will not complete: the informer or handler has stopped, or the namespace was removed"
+    "the awaited event will never happen: the informer or handler has stopped, or the namespace to sync was removed"
 )]
 pub struct NeverSynced;
 

@@ -1,4 +1,4 @@
-//! [`Event`]: a change of the store, and [`EventBatch`]: the changes of one transaction.
+//! [`Event`]: a change of the store, and [`EventBatch`]: changes that are delivered together.
 //!
 //! The events of a store have closed handles to encoded objects. A closed handle cannot be
 //! dereferenced. Handlers receive copies of the events with open handles. An open handle decodes
@@ -128,7 +128,8 @@ impl<K> Clone for Event<K> {
     }
 }
 
-/// The events of one transaction of the store, in order.
+/// Events in order: those of one transaction of the store, or the coalesced events of several
+/// transactions.
 #[derive(Debug)]
 pub struct EventBatch<K> {
     /// The events, in order.

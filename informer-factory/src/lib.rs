@@ -67,10 +67,12 @@ pub use informer_store::{
     Index, IndexError, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,
 };
 
-/// Informers of kinds for which the program has no Rust type: of dynamic objects, and of metadata.
+/// Types for informers of kinds for which the program has no Rust type.
 ///
-/// [`SharedInformerFactory::dynamic`], [`SharedInformerFactory::metadata`] and
-/// [`SharedInformerFactory::for_resource`] return these types.
+/// - [`SharedInformerFactory::dynamic`] returns [`DynamicInformers`](dynamic::DynamicInformers).
+/// - [`SharedInformerFactory::metadata`] returns [`MetadataInformers`](dynamic::MetadataInformers).
+/// - [`ForResourceError`](dynamic::ForResourceError) is the error of
+///   [`SharedInformerFactory::for_resource`].
 pub mod dynamic {
     pub use crate::factory::{DynamicInformers, ForResourceError, MetadataInformers};
 }

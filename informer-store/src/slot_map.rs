@@ -26,8 +26,8 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds entries like [`SlotMap::find`], but first looks in the slot after the last found entry. So
-/// it is faster if the caller requests the entries in the order of their slots.
+/// Finds entries like [`SlotMap::find`], but faster if the caller requests the entries in the order
+/// of their slots: it then first looks in the slot after the last found entry.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,

@@ -2,9 +2,10 @@
 //! is the part of a lease that names the holder and the start of its leadership.
 //!
 //! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two
-//! candidates never lead at once. The leader counts the duration of its lease from the start of its
-//! write; other candidates count from their first read of that write, which is later. Note: dates
-//! in leases do not decide when a lease ends, because each machine has its own clock.
+//! candidates do not lead at once, within the limits in [`super`]. The leader counts the duration
+//! of its lease from the start of its write; other candidates count from their first read of that
+//! write, which is later. Dates in leases do not decide when a lease ends, because each machine has
+//! its own clock.
 //!
 //! Two rules are stricter than client-go's. A leader that reads the name of another holder in the
 //! lease stops leading at once, and not only at its renew deadline. A lease that names this

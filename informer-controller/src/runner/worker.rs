@@ -43,9 +43,12 @@ where
     R: Future<Output = Result<Reconciled, E>> + Send,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Reconciles, parks or drops each key that this worker takes from the queue. Returns when the
-    /// queue is shut down and empty. If `stop` is cancelled, returns after the running reconcile
-    /// call, and leaves the other keys in the queue.
+    /// Takes keys from the queue until the queue is shut down and empty. Reconciles a key if the
+    /// caches are ready for it, and otherwise parks the key until they are. Drops a key that
+    /// will never be ready, for example because its namespace is no longer watched.
+    ///
+    /// If `stop` is cancelled, returns after the running reconcile call, and leaves the other keys
+    /// in the queue.
     pub(super) async fn run(self, stop: CancellationToken) {
         // The inner `None` is the end of the queue.
         while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {

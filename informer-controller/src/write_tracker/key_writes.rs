@@ -166,8 +166,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ) {
         match Condition::write(informer, written.meta()) {
             None => {}
-            Some(Condition::Version { watermarks, version }) => {
-                self.tracker.add_version(&self.key, watermarks, version);
+            Some(Condition::Version { watermark, version }) => {
+                self.tracker.add_version(&self.key, watermark, version);
             }
             Some(condition) => _ = self.tracker.add(&self.key, condition),
         }
@@ -193,14 +193,14 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         let is_visible = !matches!(writes::visibility_of(informer, object.meta()), Visibility::Nothing);
         let condition = is_visible.then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
-            let (watermarks, version) =
+            let (watermark, version) =
                 (writes::watermark_for(informer, object.meta()), object.resource_version().clone());
             let is_over = is_over.clone();
             let shows_deletion = Arc::new(move || {
                 let cached = indexer.get(object.key()).filter(|cached| cached.uid() == object.uid());
                 cached.is_none_or(|cached| cached.meta().deletion_timestamp.is_some())
             });
-            let condition = Condition::Deletion { watermarks, version, shows_deletion, is_over };
+            let condition = Condition::Deletion { watermark, version, shows_deletion, is_over };
             self.tracker.add(&self.key, condition)
         });
         WriteInFlight::new(self.clone(), condition, is_over)

@@ -26,7 +26,7 @@ use informer_core::ResourceVersion;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use pending::{Condition, Pending, Watermarks};
+use pending::{Condition, Pending, Watermark};
 
 pub use in_flight::WriteInFlight;
 pub use key_writes::KeyWrites;
@@ -195,20 +195,21 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, condition)
     }
 
-    /// Records that the key waits until a store has the resource version `version`. `watermarks` is
-    /// the watermark of this store. The key waits for only one version of each store: the newest.
-    fn add_version(&self, key: &T, watermarks: Watermarks, version: ResourceVersion) {
+    /// Records that the key waits until a store has the resource version `version`. `watermark`
+    /// receives the versions that this store reaches. The key waits for only one version of each
+    /// store, or of each namespace with its own watch: the newest.
+    fn add_version(&self, key: &T, watermark: Watermark, version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
         let mut known = keys.pending.get(key).into_iter().flatten();
         if known
-            .any(|other| other.condition.version_in(&watermarks).is_some_and(|it| it.is_newer_than(&version)))
+            .any(|other| other.condition.version_in(&watermark).is_some_and(|it| it.is_newer_than(&version)))
         {
             return;
         }
         let mut garbage = keys.sweep(Instant::now());
-        garbage.extend(keys.remove(key, |other| other.condition.version_in(&watermarks).is_some()));
-        keys.push(key, until, Condition::Version { watermarks, version });
+        garbage.extend(keys.remove(key, |other| other.condition.version_in(&watermark).is_some()));
+        keys.push(key, until, Condition::Version { watermark, version });
         drop(keys);
         drop(garbage);
     }

@@ -18,7 +18,7 @@ use informer_factory::SharedIndexInformer;
 /// A receiver of the watermark of a store: the resource version that the store has reached. If the
 /// informer watches each namespace separately, it is the watermark of one namespace. The channel is
 /// closed when the informer has stopped or no longer watches the namespace.
-pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
+pub(super) type Watermark = watch::Receiver<ResourceVersion>;
 
 /// A write that a cache possibly lacks, the condition that ends the wait for the write, and the
 /// deadline of the wait. To change the condition or the deadline, the tracker replaces the whole
@@ -60,7 +60,7 @@ impl Pending {
 #[derive(Clone)]
 pub(super) enum Condition {
     /// Met when the cache has reached the resource version `version`.
-    Version { watermarks: Watermarks, version: ResourceVersion },
+    Version { watermark: Watermark, version: ResourceVersion },
     /// Met when the cache no longer has the object. Also met when the cache has reached the
     /// resource version `version`, at which the object was outside the informer's scope. There are
     /// two cases:
@@ -68,7 +68,7 @@ pub(super) enum Condition {
     ///   version of this object.
     /// - The object does not exist on the server. `version` is the resource version of the response
     ///   to the request that read the object.
-    Leaving { watermarks: Watermarks, version: ResourceVersion, is_absent: StoreCheck },
+    Leaving { watermark: Watermark, version: ResourceVersion, is_absent: StoreCheck },
     /// For a request to delete an object. Met in two cases:
     /// - The cache does not have the object, or has the object with a deletion timestamp:
     ///   `shows_deletion` returns `true`. The cache must also have reached `version`, the version
@@ -77,7 +77,7 @@ pub(super) enum Condition {
     /// - The token `is_over` is cancelled, because the outcome was reported to the
     ///   [`WriteInFlight`](super::WriteInFlight).
     Deletion {
-        watermarks: Watermarks,
+        watermark: Watermark,
         version: ResourceVersion,
         shows_deletion: StoreCheck,
         is_over: CancellationToken,
@@ -109,13 +109,13 @@ impl Condition {
         if !version.is_comparable() {
             return None;
         }
-        let watermarks = writes::watermark_for(informer, written);
+        let watermark = writes::watermark_for(informer, written);
         match writes::visibility_of(informer, written) {
             Visibility::Nothing => None,
-            Visibility::TheWrite => Some(Self::Version { watermarks, version }),
+            Visibility::TheWrite => Some(Self::Version { watermark, version }),
             Visibility::LeavesSelector => {
                 let is_absent = Arc::new(writes::absence_check(informer, written));
-                Some(Self::Leaving { watermarks, version, is_absent })
+                Some(Self::Leaving { watermark, version, is_absent })
             }
         }
     }
@@ -130,9 +130,9 @@ impl Condition {
         version: ResourceVersion,
     ) -> Option<Self> {
         let cached = informer.get(object)?;
-        let watermarks = writes::watermark_for(informer, cached.meta());
+        let watermark = writes::watermark_for(informer, cached.meta());
         let is_absent = Arc::new(writes::absence_check(informer, cached.meta()));
-        Some(Self::Leaving { watermarks, version, is_absent })
+        Some(Self::Leaving { watermark, version, is_absent })
     }
 
     pub(super) fn reason(&self) -> &'static str {
@@ -149,18 +149,18 @@ impl Condition {
     pub(super) fn is_met(&self) -> bool {
         // I9: a store at this watermark has all changes up to it.
         match self {
-            Self::Version { watermarks, version } => {
-                is_stopped(watermarks) || watermarks.borrow().is_at_least(version)
+            Self::Version { watermark, version } => {
+                is_stopped(watermark) || watermark.borrow().is_at_least(version)
             }
-            Self::Leaving { watermarks, version, is_absent } => {
+            Self::Leaving { watermark, version, is_absent } => {
                 // The version alone is not enough: after the object has left the cache, only an
                 // event of another object or a bookmark raises the watermark.
-                is_stopped(watermarks) || watermarks.borrow().is_at_least(version) || is_absent()
+                is_stopped(watermark) || watermark.borrow().is_at_least(version) || is_absent()
             }
-            Self::Deletion { watermarks, version, shows_deletion, is_over } => {
+            Self::Deletion { watermark, version, shows_deletion, is_over } => {
                 is_over.is_cancelled()
-                    || is_stopped(watermarks)
-                    || has_reached(watermarks, version) && shows_deletion()
+                    || is_stopped(watermark)
+                    || has_reached(watermark, version) && shows_deletion()
             }
             Self::InFlight(outcome_known) => outcome_known.is_cancelled(),
             Self::OutcomeUnknown(_) => false,
@@ -171,11 +171,11 @@ impl Condition {
     /// [`OutcomeUnknown`](Self::OutcomeUnknown), a condition that is never met.
     pub(super) async fn wait_until_met(&self) {
         match self {
-            Self::Version { watermarks, .. } | Self::Leaving { watermarks, .. } => {
-                self.wait_for_store(watermarks).await;
+            Self::Version { watermark, .. } | Self::Leaving { watermark, .. } => {
+                self.wait_for_store(watermark).await;
             }
-            Self::Deletion { watermarks, is_over, .. } => {
-                _ = is_over.run_until_cancelled(self.wait_for_store(watermarks)).await;
+            Self::Deletion { watermark, is_over, .. } => {
+                _ = is_over.run_until_cancelled(self.wait_for_store(watermark)).await;
             }
             Self::InFlight(outcome_known) => outcome_known.cancelled().await,
             // `KeyWrites::wait_for` handles this variant: it settles the write, which replaces this
@@ -185,14 +185,14 @@ impl Condition {
     }
 
     /// Waits until the condition is met, or the informer has stopped. Checks the condition after
-    /// each change of `watermarks`.
-    async fn wait_for_store(&self, watermarks: &Watermarks) {
-        let mut watermarks = watermarks.clone();
+    /// each change of `watermark`.
+    async fn wait_for_store(&self, watermark: &Watermark) {
+        let mut watermark = watermark.clone();
         loop {
             // The current watermark is marked as seen before the check, so that no later change is
             // missed.
-            watermarks.mark_unchanged();
-            if self.is_met() || watermarks.changed().await.is_err() {
+            watermark.mark_unchanged();
+            if self.is_met() || watermark.changed().await.is_err() {
                 return;
             }
         }
@@ -201,19 +201,19 @@ impl Condition {
     /// Returns the resource version that this condition requires from the store with the watermark
     /// `store`. Returns `None` if this is not a [`Version`](Self::Version) condition, or if it is a
     /// condition on another store.
-    pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
+    pub(super) fn version_in(&self, store: &Watermark) -> Option<&ResourceVersion> {
         match self {
-            Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),
+            Self::Version { watermark, version } if watermark.same_channel(store) => Some(version),
             _ => None,
         }
     }
 }
 
-fn is_stopped(watermarks: &Watermarks) -> bool {
-    watermarks.has_changed().is_err()
+fn is_stopped(watermark: &Watermark) -> bool {
+    watermark.has_changed().is_err()
 }
 
 /// Returns whether the store has reached the version; `true` if the version is not comparable.
-fn has_reached(watermarks: &Watermarks, version: &ResourceVersion) -> bool {
-    !version.is_comparable() || watermarks.borrow().is_at_least(version)
+fn has_reached(watermark: &Watermark, version: &ResourceVersion) -> bool {
+    !version.is_comparable() || watermark.borrow().is_at_least(version)
 }

@@ -44,8 +44,8 @@ impl<K: 'static> State<K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Allocates memory for `count` more keys, so that the tables of the queue do not grow later,
-    /// while the queue is locked.
+    /// Makes room for `count` more keys while the queue is not locked, so that the queue's tables
+    /// need not grow later. Does nothing if `count` is small, or if many keys are queued.
     pub(super) fn make_room(&self, count: usize) {
         if count <= SLICE {
             return;

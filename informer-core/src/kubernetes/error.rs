@@ -20,7 +20,7 @@ pub enum ListWatchError {
         retry_after: Option<Duration>,
     },
     /// The request didn't reach the server, or the response didn't arrive. Wait and retry.
-    #[error("the server can't be reached: {0}")]
+    #[error("no response from the server: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The request can't be built, for example because the resource version makes the URL too long.
     /// After this error, list without a resource version.

@@ -196,7 +196,8 @@ impl<K> Mailbox<K> {
         self.in_flight.store(0, Ordering::Relaxed);
     }
 
-    /// Drops the backlog and wakes the consumer. Returns whether the mailbox was open.
+    /// Closes the mailbox: drops all events that wait for this consumer, and wakes the consumer.
+    /// Returns whether the mailbox was open.
     pub(super) fn close(&self) -> bool {
         if self.closed.swap(true, Ordering::AcqRel) {
             return false;

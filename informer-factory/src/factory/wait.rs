@@ -34,10 +34,7 @@ impl SharedInformerFactory {
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         let informers = self.unstarted();
         if !informers.is_empty() {
-            tracing::warn!(
-                ?informers,
-                "some informers cannot sync, because they are not started; call `start`"
-            );
+            tracing::warn!(?informers, "waiting for informers that are not started; call `start`");
         }
         loop {
             self.wait_for(Entry::is_started).await?;

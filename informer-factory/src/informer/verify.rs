@@ -54,7 +54,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Returns whether the store and the server had the same objects in the same versions.
+    /// Returns whether there are no [differences](Self::differences).
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty()

@@ -97,8 +97,9 @@ struct MemberTask<K: 'static> {
     starts_after: Option<CancellationToken>,
 }
 
-/// The source and the watermark of one watched namespace.
+/// Access to one watched namespace: its [`ListerWatcher`], and the version that the store has of it.
 pub(crate) struct NamespaceAccess<K> {
+    /// Lists and watches the objects of the namespace.
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     /// The namespace's watermark. The channel is closed when the namespace is removed or the
     /// informer has stopped.

@@ -66,6 +66,7 @@ impl SourceStatus {
     }
 
     /// Returns the resource and the scope as text for messages, such as `pods in namespace "shop"`.
+    /// If each namespace has its own watch, the text is only the resource.
     #[must_use]
     pub fn description(&self) -> &str {
         match &self.inner {

@@ -135,9 +135,9 @@ impl View {
         (self.is_secret)()
     }
 
-    /// Returns the names of the indexes that may be searched. A search in an index over masked fields
-    /// would reveal their values. Any index of Secrets can have such values, so for Secrets, only the
-    /// index by namespace is searched.
+    /// Returns the names of the indexes that may be searched: all except those that the program has
+    /// hidden (`Mask::hides_index`), because a search would reveal masked values. For Secrets, only
+    /// the index by namespace.
     pub(super) fn searchable_indexes(&self, mask: &Mask) -> Vec<String> {
         let is_secret = self.is_secret();
         let mut names = self.indexer.index_names();

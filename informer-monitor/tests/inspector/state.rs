@@ -65,7 +65,8 @@ async fn overview_follows_counters_and_controllers() {
     simulator.create(&map("b")).expect("a new object");
     let is_failing = |document: &Value| {
         let keys = document["controllers"][0]["failedKeys"].as_array().map_or(0, Vec::len);
-        keys == 2 && document["informers"][0]["events"]["added"] == 1
+        let informer = &document["informers"][0];
+        keys == 2 && informer["events"]["added"] == 1 && informer["objects"] == 2
     };
     let shown = until(&router, "overview", &[], is_failing).await;
     let (informer, controller_shown) = (&shown["informers"][0], &shown["controllers"][0]);

@@ -56,9 +56,9 @@ struct Reader<'t> {
     /// Whether the Rust struct lacks the field whose name was read last. Only set if `ignored` is
     /// `Some`.
     is_unknown_field: bool,
-    /// For an object that serde requested as a struct with two fields: the index of the first token
-    /// after the object. For other objects: 0. Serde requests an adjacently tagged enum as a struct
-    /// with two fields, the tag and the content.
+    /// The index of the first token after the innermost object that is being read, if serde
+    /// requested this object as a struct with two fields; otherwise 0. Serde requests an adjacently
+    /// tagged enum as such a struct: the fields are the tag and the content.
     end_of_pair: usize,
     /// The index of the first token after the last object that can be an adjacently tagged enum; 0
     /// before the first such object. Values inside this object are not added to `ignored`: another

@@ -160,7 +160,7 @@ impl ReflectorConfig {
     /// especially for the initial list.
     ///
     /// By default, the initial list has the page size 500. A relist usually has no page size,
-    /// because the server can return all items from its cache at once. After a paged list was
+    /// because the server can return all items from its cache at once. After such a list was
     /// interrupted, relists also have the page size 500. A call of this method sets the page size
     /// of all these lists.
     #[doc(alias = "WatchListPageSize")]

@@ -330,7 +330,7 @@ impl Throttle {
                     resource,
                     suppressed,
                     "log lines about quarantined (invalid) objects were suppressed; \
-                     `ReflectorStatus::quarantined` returns these objects"
+                     `ReflectorStatus::quarantined` returns the quarantined objects"
                 );
             }
         }
@@ -343,7 +343,7 @@ impl Throttle {
             tracing::warn!(
                 resource,
                 "log lines about quarantined (invalid) objects are suppressed for up to a minute; \
-                 `ReflectorStatus::quarantined` returns these objects"
+                 `ReflectorStatus::quarantined` returns the quarantined objects"
             );
         }
         true

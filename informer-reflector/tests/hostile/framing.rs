@@ -17,7 +17,7 @@ fn silent(bytes: Vec<u8>) -> impl Fn(usize) -> Reply + Send + Sync + 'static {
 #[test]
 fn broken_response_head_means_an_unreachable_server() {
     let meter = Meter::start();
-    let unreachable = "can't be reached";
+    let unreachable = "no response from the server";
     survive(
         &meter,
         vec![

@@ -55,7 +55,7 @@ fn reset_in_the_body(connection: DuplexStream) -> BoxFuture<'static, ()> {
 #[test]
 fn broken_http2_means_an_unreachable_server() {
     let meter = Meter::start();
-    let unreachable = "can't be reached";
+    let unreachable = "no response from the server";
     survive(
         &meter,
         vec![

@@ -26,7 +26,8 @@ pub struct ResourceKind {
     pub plural: String,
     /// Whether each object belongs to a namespace.
     pub namespaced: bool,
-    /// Whether `/status` is served. If so, other writes do not change the status.
+    /// Whether `/status` is served. If so, updates and patches of the object do not change its
+    /// status.
     pub status_subresource: bool,
     /// The field paths for field selectors, besides `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<String>,

@@ -208,8 +208,9 @@ impl History {
     /// includes events that the client of the watch does not receive.
     ///
     /// Returns [`ReaderError::TooSlow`] if the reader has more unread events than its
-    /// [`SlowWatchLimit`] allows. `is_selected` returns whether the client receives an event. A
-    /// limit like that of a real server ([`SlowWatchLimit::is_timed`]) includes only such events.
+    /// [`SlowWatchLimit`] allows. `is_selected` returns whether the client receives an event.
+    /// With [`SlowWatchLimit::is_timed`], only unread events that the client receives count;
+    /// otherwise, all unread events count.
     pub(crate) fn read(
         &self,
         reader: &Reader,

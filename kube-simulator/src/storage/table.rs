@@ -201,8 +201,8 @@ impl Table {
     /// number. Fails if the watch is too slow, or if the history was reset.
     ///
     /// The result includes events that the client does not receive. `is_selected` returns whether
-    /// the client receives an event. A limit like that of a real server
-    /// ([`SlowWatchLimit::is_timed`]) includes only such events.
+    /// the client receives an event. With [`SlowWatchLimit::is_timed`], only unread events that the
+    /// client receives can make the watch too slow; otherwise, all unread events can.
     pub(crate) fn read(
         &self,
         reader: &Reader,

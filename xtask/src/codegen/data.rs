@@ -1,4 +1,5 @@
-//! Reads and formats `xtask/groups.json`: the properties of Kubernetes' kinds.
+//! The content of `xtask/groups.json`, the properties of Kubernetes' kinds: reads it from the file,
+//! and formats it as text.
 //!
 //! Accessors are the generated methods that lead to an informer, such as `core`, `v1` and `pods` in
 //! `factory.core().v1().pods()`.

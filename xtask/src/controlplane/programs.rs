@@ -1,4 +1,6 @@
-//! Finds the servers' programs: in the folder `KUBEBUILDER_ASSETS`, like other Kubernetes tests, or in our own build.
+//! Finds the programs of a control plane, such as kube-apiserver and etcd: in the folder
+//! `KUBEBUILDER_ASSETS`, like other Kubernetes tests, or among the programs that xtask builds from
+//! source.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

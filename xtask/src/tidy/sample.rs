@@ -85,10 +85,14 @@ fn doc_comments(source: &Source) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut types: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut block: Vec<&str> = Vec::new();
-    let mut parent = "";
+    let (mut begun, mut parent) = ("", "");
     for (index, (number, line)) in lines.iter().enumerate() {
-        if line.ends_with('{') && PARENTS.iter().any(|start| line.starts_with(start)) {
-            parent = line;
+        if PARENTS.iter().any(|start| line.starts_with(start)) {
+            begun = line;
+        }
+        // The brace is on a later line than `impl` if a `where` clause is between them.
+        if line.ends_with('{') && !line.starts_with(' ') {
+            parent = begun;
         }
         let is_member = line.starts_with(' ');
         let line = line.trim();
@@ -212,10 +216,10 @@ mod tests {
 
     #[test]
     fn members_are_drawn_with_their_type_and_declaration() {
-        let text = "/// D.\n///\n/// More.\nstruct D {\n    /// E.\n    e: u8,\n}\n\nimpl D {\n    /// F.\n    \
-                    fn f(\n        g: u8,\n    ) -> u8 {\n    }\n}\n";
+        let text = "/// D.\n///\n/// More.\nstruct D {\n    /// E.\n    e: u8,\n}\n\nimpl D\nwhere\n    \
+                    u8: Copy,\n{\n    /// F.\n    fn f(\n        g: u8,\n    ) -> u8 {\n    }\n}\n";
         let docs = doc_comments(&Source::new("a/src/lib.rs", text));
         assert_eq!(docs[1].text, "/// D.\nstruct D {\n/// E.\ne: u8,");
-        assert_eq!(docs[2].text, "/// D.\nimpl D {\n/// F.\nfn f( g: u8, ) -> u8 {");
+        assert_eq!(docs[2].text, "/// D.\nimpl D\n/// F.\nfn f( g: u8, ) -> u8 {");
     }
 }

@@ -37,7 +37,7 @@ impl<K: Send + Sync + 'static> MemberTask<K> {
                         resource = status.description(),
                         namespace = self.feed.namespace(),
                         reason = %refused,
-                        "namespace refused by the server; the informer syncs without it. Grant the verbs list and watch in \
+                        "namespace refused by the server; the informer does not wait for it. Grant the verbs list and watch in \
                          the namespace, or remove the namespace from the informer"
                     );
                 }

@@ -83,8 +83,9 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Reads the whole value of a field. Not called for the array `items`, because
-    /// [`item`](Self::item) reads the items one by one. Returns `false` if more bytes are needed.
+    /// Reads the whole value of a field. Not called if the value is the array of items:
+    /// [`item`](Self::item) then reads the items one by one. Returns `false` if more bytes are
+    /// needed.
     fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
         let len = match field {
             Field::Kind => {

@@ -6,7 +6,7 @@ use super::of_field;
 
 /// Applies the defaults of `schema` to `value`, and to all values within it:
 /// - An absent field with a default gets the default.
-/// - A null field stays null if it is nullable.
+/// - A null field stays null if it is nullable, or if the schema does not describe it.
 /// - Any other null field gets its default; without a default, the field is removed.
 pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {

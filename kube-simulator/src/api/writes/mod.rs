@@ -66,7 +66,7 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
 }
 
-/// A resource, a namespace and options for writes. Each method makes one write with them.
+/// A resource, a namespace and options for writes. The methods make the writes of requests.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) api: &'a Api,

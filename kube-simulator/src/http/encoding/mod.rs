@@ -86,8 +86,8 @@ impl Encoding {
         self.document(status::encode(status)).into_owned()
     }
 
-    /// Encodes a watch event from its type, such as `ADDED`, and its object as JSON. The result has
-    /// no length prefix; [`append_framed`](Self::append_framed) adds the prefix.
+    /// Encodes a watch event. `event_type` is for example `ADDED`, and `json` is the object. In
+    /// protobuf, [`append_framed`](Self::append_framed) adds the length prefix.
     pub(crate) fn event(self, event_type: &str, json: &[u8]) -> Vec<u8> {
         match self {
             Self::Json | Self::Indented | Self::Yaml => {

@@ -19,6 +19,7 @@ pub(crate) struct WatchRegistry {
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
     /// The number of streams that ended because clients read too slowly, by group and resource.
+    /// Without resources that have no watch cache, such as events. A restart sets it to zero.
     terminated: Mutex<BTreeMap<(String, String), u64>>,
 }
 

@@ -102,11 +102,11 @@ impl Churn {
         }
     }
 
-    /// Makes one change.
+    /// Makes one change, or none: see [`Change::Missed`].
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the simulator refuses the change.
+    /// [`Error::Refused`] if the simulator refuses the change, except with status 404.
     pub fn step(&mut self) -> Result<Change, Error> {
         self.cluster.draw.advance(1);
         let change = match self.cluster.draw.random.u8(0..100) {
