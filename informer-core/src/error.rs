@@ -19,12 +19,13 @@ pub enum KeyError {
         /// The string that is not a key.
         text: String,
     },
-    /// The function that was passed to [`Cached::keyed`](crate::Cached::keyed) returned an error.
+    /// The key function returned an error. A key function computes the key of an object, and is an
+    /// argument of [`Cached::keyed`](crate::Cached::keyed).
     #[error("the key function failed for a {object}: {error}")]
     Function {
-        /// The name of the type of the object, for example `Pod`.
+        /// The name of the object's type, for example `Pod`.
         object: &'static str,
-        /// The error that the function returned.
+        /// The error that the key function returned, as text.
         error: String,
     },
 }

@@ -88,9 +88,10 @@ impl Event<AnyObject> {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event contains a closed handle, apart from handles that an earlier
-    /// event also contained. So this checks added objects, the new objects of updates, and deleted
-    /// objects, but not the old objects of updates, resyncs and releases.
+    /// Returns whether the object that was added, updated or deleted has a closed handle. For an
+    /// update, only the new version of the object is checked.
+    ///
+    /// Returns `false` for a resync or a release: an earlier event contained the same object.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

@@ -18,8 +18,8 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
     #[doc(alias = "Bookmark")]
     fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
 
-    /// Receives a part of a list that is still arriving. When the list is complete, the reflector
-    /// passes the returned handles to [`replace`](Self::replace).
+    /// Receives a part of a list that is still arriving. After the last part, the reflector passes
+    /// the returned handles to [`replace`](Self::replace).
     ///
     /// For an object that has not changed, an implementation can return the stored handle instead
     /// of the new handle. The new copy of the object is then freed before the list ends. Each part
@@ -33,12 +33,14 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
         objects
     }
 
-    /// Applies a complete list. Adds or updates the listed objects, and deletes stored objects that
-    /// are not in the list.
+    /// Applies the result of a list: adds or updates the listed objects, and deletes stored objects
+    /// that the server did not list.
     ///
-    /// Quarantined objects must stay in the store. If [`Replacement::complete`] is `false`, all
-    /// stored objects must stay. [`Replacement::objects`] contains the handles that
-    /// [`list_part`](Self::list_part) has returned.
+    /// - Objects whose keys are in [`Replacement::quarantined`] must stay in the store.
+    /// - All stored objects must stay if [`Replacement::complete`] is `false`.
+    ///
+    /// [`Replacement::objects`] contains the handles that [`list_part`](Self::list_part) has
+    /// returned.
     fn replace(&self, replacement: Replacement<K>);
 
     /// Returns a future to await before the next [`apply`](Self::apply) or

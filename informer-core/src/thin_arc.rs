@@ -44,7 +44,7 @@ struct Allocation<O> {
 /// The functions that depend on the type of the object.
 struct ObjectType {
     id: fn() -> TypeId,
-    /// Drops the object and its identity, and frees their allocation.
+    /// Drops the content of an [`Allocation`], and frees its memory.
     ///
     /// # Safety
     /// The argument is the start of an allocation whose object has the type that this `ObjectType`
@@ -63,7 +63,7 @@ const _: () = {
 };
 
 impl ThinArc {
-    /// Moves an object and its identity to the heap.
+    /// Moves an object, its key, its resource version and its UID to the heap.
     pub(crate) fn new<O: Send + Sync + 'static>(kind: Kind, identity: Identity, object: O) -> Self {
         let object_type = &ObjectType { id: TypeId::of::<O>, free: free::<O> };
         let start = Start { references: AtomicU32::new(1), kind, object_type, identity };
@@ -123,7 +123,7 @@ impl ThinArc {
     }
 }
 
-/// Drops the object and its identity, and frees their allocation.
+/// Drops the content of an [`Allocation`], and frees its memory.
 ///
 /// # Safety
 /// `start` is the start of an `Allocation<O>`. There is no other pointer to this allocation.

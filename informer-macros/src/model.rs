@@ -22,10 +22,9 @@ pub(crate) struct Model {
     pub(crate) object: Ident,
     /// The path of the crate informer-factory in the generated code.
     pub(crate) factory_path: Path,
-    /// The resource of a slim view, a type with only some fields of a resource. The derive
-    /// implements `kube::Resource` from it. `None` for other types, which have an implementation
-    /// already.
-    pub(crate) view: Option<View>,
+    /// The values for an implementation of `kube::Resource`, which the derive generates. `None` if
+    /// other code implements `kube::Resource`.
+    pub(crate) view: Option<ViewResource>,
     /// The names of the methods in `factory.stable().v1().cron_tabs()`. `None` if the derive
     /// generates no accessor (the last of these methods, which returns the informer).
     pub(crate) place: Option<Place>,
@@ -34,8 +33,9 @@ pub(crate) struct Model {
     pub(crate) indexes: Vec<Index>,
 }
 
-/// The resource of a slim view: what the generated implementation of `kube::Resource` returns.
-pub(crate) struct View {
+/// The group, version, kind, plural name and scope of a slim view's resource. A slim view is a
+/// struct with only some of the resource's fields.
+pub(crate) struct ViewResource {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -198,7 +198,11 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
 
 /// Checks a slim view, a type with only some fields of a resource. The attributes must identify the
 /// resource.
-fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
+fn view(
+    attributes: &Attributes,
+    input: &DeriveInput,
+    mistakes: &mut Mistakes,
+) -> Option<(ViewResource, Identity)> {
     let missing: Vec<&str> = [
         ("group", attributes.group.is_none()),
         ("version", attributes.version.is_none()),
@@ -233,7 +237,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
     } else {
         names::pluralized(&names::snake(&object))
     };
-    let view = View {
+    let view = ViewResource {
         group: group.value(),
         version: version.value(),
         kind: kind.value(),

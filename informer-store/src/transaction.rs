@@ -6,8 +6,8 @@
 //! hundred changes have been applied. client-go holds its lock while it rebuilds every index
 //! (`threadSafeMap.Replace`).
 //!
-//! A slot is the number of an object in the store. An index under construction is not part of the
-//! state yet. The changes of each transaction are appended to its log, and applied to it later.
+//! A slot is the number of an object in the store. An index under construction has a log. Each
+//! transaction appends its changes to this log, and the construction ends by applying the log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub struct PreparedTransaction<'a> {
     joining_failures: Vec<IndexFailure>,
 }
 
-/// The last step of a [`PreparedTransaction`] so far: its creation, its commit, or its end
-/// ([`finish`](PreparedTransaction::finish) or drop).
+/// The state of a [`PreparedTransaction`]: created, committed, or ended by
+/// [`finish`](PreparedTransaction::finish) or drop.
 #[derive(Debug, PartialEq, Eq, PartialOrd)]
 enum Progress {
     Prepared,

@@ -53,8 +53,10 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns three texts about an informer: its complete health, its objects and versions, and its
-/// numbers of events, requests and calls.
+/// Returns three texts about an informer:
+/// - its health
+/// - its objects and resource versions
+/// - its events, lists and watches, and its handler calls per second
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();

@@ -152,10 +152,12 @@ struct Turns {
     turn: u64,
 }
 
+/// The keys of one group in one lane.
 #[derive(Debug)]
 struct Group {
     list: List,
-    /// The number of the group's next turn.
+    /// A number that orders the groups of the lane: the group with the lowest number is next. After
+    /// its turn, a group receives a new, higher number.
     turn: u64,
 }
 

@@ -89,11 +89,12 @@ pub(crate) enum Next {
     At(Instant),
 }
 
-/// The result of [`State::end`].
+/// The key of an ended item if the queue no longer has the key, and data for the metrics.
 pub(crate) struct Ended<T> {
     /// The key of the ended item, to be dropped while the lock is not held. `None` if the key is
     /// still queued or delayed.
     pub(crate) key: Option<T>,
+    /// How long the worker had the item. `None` if the queue has no metrics.
     pub(crate) worked: Option<Duration>,
     /// Whether `end` queued or delayed the key because of its argument `next`.
     pub(crate) is_added_again: bool,

@@ -117,7 +117,7 @@ pub enum Type {
     /// A message with the seconds since 1970 (field 1) and the nanoseconds (field 2). In JSON, it
     /// is a string without fractions of a second. An empty message means that there is no time.
     Time,
-    /// Like [`Type::Time`], but the string in JSON has microseconds.
+    /// A message with the same fields as [`Type::Time`]. In JSON, it is a string with microseconds.
     MicroTime,
     /// A message whose only field (field 1) contains JSON text.
     Json,
@@ -133,8 +133,8 @@ pub enum Type {
 /// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value. JSON omits the field if the value is zero or empty. Values of these types are
-    /// never omitted; in JSON, their empty values are:
+    /// One value. JSON omits the field if the value is zero or empty, except for three types. For
+    /// these types, JSON has the field with an empty value:
     /// - [`Type::Message`][]: `{}`
     /// - [`Type::Quantity`][]: `"0"`
     /// - [`Type::IntOrString`][]: `0`

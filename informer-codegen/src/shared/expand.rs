@@ -125,12 +125,11 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Generates the code of `items`, with one part for all items that have the same [`Gate`]. The
-/// closure `gate` returns the gate of an item, and `expand` generates the code of items with one
-/// gate.
+/// Generates the code of `items`: one [`Part`] for all items that have the same [`Gate`].
 ///
-/// The macros of its gate surround each part. Exception: the part with the gate `outer` has no
-/// macros of its own, because the caller puts all parts inside the macros of `outer`.
+/// - `gate` returns the gate of an item.
+/// - `expand` generates the code of all items with the same gate.
+/// - `outer` is the gate of the surrounding code. Items with this gate need no further macros.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,

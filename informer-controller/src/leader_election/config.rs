@@ -69,8 +69,8 @@ impl LeaderElectionConfig {
     /// The deadline must be shorter than the [lease duration](Self::lease_duration), which remains
     /// 15 s unless it is set, too.
     ///
-    /// If the cancelled work does not end, the leader drops the work. The time until the drop is
-    /// the average of the renew deadline and the lease duration: by default, 12.5 s.
+    /// If the cancelled work does not end, the leader drops the future of the work. The time until
+    /// the drop is the average of the renew deadline and the lease duration: by default, 12.5 s.
     ///
     /// Other candidates wait for the whole lease duration: by default, 15 s. So two candidates can
     /// lead at once only if the clock of one machine runs at least 1.2 times (15 s / 12.5 s) as
@@ -96,11 +96,10 @@ impl LeaderElectionConfig {
         self.renew_deadline / 2
     }
 
-    /// Returns the time after which a leader that cannot renew its lease drops its work. This is
-    /// the average of the renew deadline and the lease duration: by default, 12.5 s. The time
-    /// counts from the start of the last request that acquired or renewed the lease.
+    /// Returns how long the leader's work can run without a renewal of the lease. Default: 12.5 s.
     ///
-    /// The leader has already cancelled the work at the renew deadline.
+    /// The leader cancels the work earlier, at the renew deadline. If the work has not ended at
+    /// this limit, the leader drops the future of the work.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }

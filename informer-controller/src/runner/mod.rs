@@ -203,9 +203,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     ///
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` is called with the old and with the new object, so that a change
-    /// of the owner queues both owners. For a deletion, `keys` is called with the last known state
-    /// of the object. If no earlier event contained this state, `keys` is also called with the
-    /// state from the last earlier event.
+    /// of the owner queues both owners. For a deletion, `keys` is called with the last state before
+    /// the deletion, and with the state in the deletion event if the two differ.
     ///
     /// `keys` runs in a handler, so `keys` must be quick and must not block. If `keys` panics, the
     /// event is lost and the panic is logged.

@@ -82,16 +82,16 @@ pub(super) enum Action {
     Drop,
 }
 
-/// The removals of a key's namespace from the caches, before and during one reconcile call. Created
-/// before the call, and read by
-/// [`is_namespace_watched`](super::ReconcileRequest::is_namespace_watched).
+/// Detects, during a reconcile call, that a cache no longer watches the key's namespace. Contains:
+///
+/// - Whether a cache had stopped watching the namespace before the call.
+/// - Tokens that are cancelled when a cache stops watching the namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamespaceView {
     /// Whether the namespace was removed from at least one cache before this view was created.
     is_released: bool,
-    /// One token for each cache that watched the namespace at the creation of this view. The token
-    /// is cancelled when the namespace is removed from the cache, for example during the reconcile
-    /// call.
+    /// One token for each cache that watched the namespace when this view was created. The token is
+    /// cancelled when the namespace is removed from the cache.
     removal_tokens: Vec<CancellationToken>,
 }
 
@@ -146,7 +146,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
             match self.coverage(key) {
                 Coverage::Partial { cache_index, complete, watch_tokens } => {
                     let change = coverage_change(&complete, &watch_tokens);
-                    if timeout(self.overdue.deadline, change).await.is_err() {
+                    if timeout(self.overdue.max_wait, change).await.is_err() {
                         let namespace = (self.namespace_of)(key).unwrap_or_default();
                         self.overdue.report(namespace, || self.caches[cache_index].cache.waiting_for());
                     }
@@ -213,12 +213,11 @@ async fn coverage_change(complete: &Completion, watch_tokens: &[CancellationToke
     }
 }
 
-/// Returns whether the event of this [`Completion`] can still happen.
+/// Returns whether this [`Completion`] is neither set nor cancelled.
 fn is_pending(completion: &Completion) -> bool {
     !completion.has_synced() && completion.wait().now_or_never().is_none()
 }
 
-/// Returns whether the event of this [`Completion`] did not happen and never will.
 fn is_cancelled(completion: &Completion) -> bool {
     matches!(completion.wait().now_or_never(), Some(Err(_)))
 }

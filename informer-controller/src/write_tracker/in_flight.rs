@@ -1,4 +1,7 @@
 //! [`WriteInFlight`]: a write whose outcome is not known yet.
+//!
+//! The key is the controller's key for which the write was recorded. While the key waits for the
+//! write, the controller does not reconcile the key.
 
 use std::fmt;
 use std::hash::Hash;
@@ -62,12 +65,10 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed, but that the server has possibly applied it.
+    /// Reports that the request failed, but that the server has possibly applied the write.
     ///
-    /// - With a `settlement`, the object is read from the server. The key waits until the cache has
-    ///   the state that was read.
-    /// - Without a `settlement`, the key waits at most until the tracker's deadline, as after a
-    ///   drop of this guard.
+    /// The tracker uses `settlement` to read the written object from the server. If `settlement` is
+    /// `None`, this call only drops the guard.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

@@ -181,8 +181,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Records a write for `key`, which then waits until `condition` is met. Returns the id of the
-    /// write, and `condition` for a [`WriteInFlight`].
+    /// Records a write for `key`. The key waits until `condition` is met. Returns the id of the
+    /// write and the unchanged argument `condition`.
     fn add(&self, key: &T, condition: Condition) -> (u64, Condition) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();

@@ -198,12 +198,12 @@ impl Condition {
         }
     }
 
-    /// Returns the resource version that this condition requires from the store with the watermark
-    /// `store`. Returns `None` if this is not a [`Version`](Self::Version) condition, or if it is a
-    /// condition on another store.
-    pub(super) fn version_in(&self, store: &Watermark) -> Option<&ResourceVersion> {
+    /// Returns the resource version that a store must have reached to meet this condition. The
+    /// store is the sender of `receiver`. Returns `None` if this is not a
+    /// [`Version`](Self::Version) condition on that store.
+    pub(super) fn version_in(&self, receiver: &Watermark) -> Option<&ResourceVersion> {
         match self {
-            Self::Version { watermark, version } if watermark.same_channel(store) => Some(version),
+            Self::Version { watermark, version } if watermark.same_channel(receiver) => Some(version),
             _ => None,
         }
     }

@@ -111,8 +111,10 @@ impl Feeds {
         self.has_progress
     }
 
-    /// Adds a feed for a namespace. Returns its ID, and the [`FeedCompletions`] for tasks that wait
-    /// for it. Both completions are already cancelled if the queue processes no further batch.
+    /// Adds a feed for a namespace. Returns the feed's ID and the feed's completions, `synced` and
+    /// `released`.
+    ///
+    /// After a call of [`end`](Self::end), adds no feed and returns cancelled completions.
     pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
         let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
@@ -315,8 +317,9 @@ impl Feeds {
         completed
     }
 
-    /// Records that no further batch will be processed. Returns the [`FeedCompletions`] of all
-    /// feeds. The caller must cancel them while the queue is not locked.
+    /// Records that no further batch will be processed. Returns the completions `synced` and
+    /// `released` of every feed. The caller must cancel these completions while the queue is not
+    /// locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

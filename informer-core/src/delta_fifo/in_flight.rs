@@ -13,7 +13,8 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// The number of items of the initial list in this batch, without requeued items.
+    /// The number of items in this batch that come from the initial list. When the consumer puts
+    /// one of these items back into the queue, the number falls by one.
     pub(super) initial: usize,
     /// Maps each key to the position of its item. Empty until an operation needs it.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,

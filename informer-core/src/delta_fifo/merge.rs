@@ -1,18 +1,19 @@
-//! Adds a change to the pending changes of one key. If two consecutive changes both remove the
-//! object, only one of the two is kept. All other changes are kept.
+//! Adds a change to the pending changes of one key.
+//!
+//! A removal is a deletion of the object, or a release: the namespace is no longer watched. Of two
+//! consecutive removals, only one is kept:
+//!
+//! - Of a deletion and a release, the deletion.
+//! - Of two releases, the later one.
+//! - Of two deletions, the earlier one. Exception: the later one if it has the object's final state
+//!   ([`Deleted::is_exact`](crate::Deleted::is_exact)), or if the earlier one has no state of the
+//!   object.
 
 use smallvec::smallvec;
 
 use crate::{Delta, Deltas};
 
-/// Appends a change to the pending changes of a key. Returns the change that was not kept, if any.
-///
-/// If two consecutive changes both remove the object, only one is kept:
-/// - Of a deletion and a release (the namespace is no longer watched), the deletion.
-/// - Of two releases, the later one.
-/// - Of two deletions, the earlier one. In two cases, the later one: it has the object's final
-///   state ([`Deleted::is_exact`](crate::Deleted::is_exact)), or the earlier one has no state of
-///   the object.
+/// Appends a change to the pending changes of a key. Returns the removal that is not kept, if any.
 #[inline(never)] // Otherwise the compiler does not inline the callers.
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {
@@ -29,10 +30,8 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Inserts `removal`, a [`Delta::Deleted`] or [`Delta::Released`], before `deltas`, the newer
-/// changes of the same key. If the first of `deltas` is also a removal, only one of the two
-/// removals is kept: a deletion and not a release, and of two equal kinds the one that [`append`]
-/// keeps. Returns the other one.
+/// Inserts a removal before the newer pending changes of the same key. Returns the removal that is
+/// not kept, if any.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![removal]);
     let mut superfluous = None;

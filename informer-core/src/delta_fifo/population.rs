@@ -39,7 +39,8 @@ impl Population {
         self == Self::Complete
     }
 
-    /// Returns whether the next batch is the final batch, even if the batch has no items.
+    /// Returns whether the whole initial list has left the queue without a final batch. If so, the
+    /// next batch is the final batch.
     #[inline]
     pub(super) fn is_end_due(self) -> bool {
         matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
@@ -88,22 +89,21 @@ impl Population {
         is_last
     }
 
-    /// Records that the consumer has requeued a key: moves one key from the number `in_flight` to
-    /// the number `queued`.
+    /// Records that the consumer has requeued a key from the batch in flight.
     ///
-    /// - `is_initial`: whether the key belongs to the initial list. If `false`, nothing changes.
-    /// - `is_counted`: whether `queued` already includes this key, because newer changes of the key
-    ///   are queued and belong to the list.
-    /// - `completes_initial`: whether the batch of the key is the final batch. Set to `false`,
-    ///   because a later batch is now the final batch.
-    pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, completes_initial: &mut bool) {
+    /// - `is_initial`: whether the key belongs to the initial list. If `false`, the call has no
+    ///   effect.
+    /// - `is_counted`: whether the number `queued` already includes this key.
+    /// - `is_final_batch`: whether the batch in flight is the final batch. This method sets the
+    ///   variable to `false` if the key belongs to the initial list.
+    pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, is_final_batch: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
             return;
         }
         *in_flight -= 1;
         *queued += usize::from(!is_counted);
-        if std::mem::take(completes_initial) {
+        if std::mem::take(is_final_batch) {
             *in_flight -= 1;
         }
         *announced = false;
@@ -122,10 +122,10 @@ impl Population {
     ///
     /// - `keys`: the number of keys of the list in this batch. Keys that the consumer has requeued
     ///   from this batch are not included.
-    /// - `completes_initial`: whether this batch is the final batch.
-    pub(super) fn processed(&mut self, keys: usize, completes_initial: bool) -> bool {
+    /// - `is_final_batch`: whether this batch is the final batch.
+    pub(super) fn processed(&mut self, keys: usize, is_final_batch: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
-        *in_flight -= keys + usize::from(completes_initial);
+        *in_flight -= keys + usize::from(is_final_batch);
         let is_complete = *announced && *queued == 0 && *in_flight == 0;
         if is_complete {
             *self = Self::Complete;

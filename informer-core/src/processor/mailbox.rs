@@ -47,11 +47,13 @@ pub(super) struct Backlog {
     pub(super) merged: u64,
 }
 
-/// The result of [`Mailbox::take_or_sleep`].
+/// The consumer's next events, or the reason why the mailbox returned no events.
 enum Taken<K> {
+    /// The mailbox is closed: the consumer receives no more events.
     Closed,
+    /// The next events.
     Events(Cursor<K>),
-    /// The consumer is slow: the caller must take the next events from the shared backlog, with
+    /// The consumer is slow: its next events are in the shared backlog. The caller must call
     /// [`Mailbox::take_shared`].
     IsBehind,
     /// No events are waiting. The consumer now sleeps until its waker is called.

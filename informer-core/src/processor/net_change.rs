@@ -11,20 +11,19 @@ use crate::{Cached, Deleted, Event, ObjectKey};
 /// The change of one key that a slow handler has not received yet, merged from one or more events.
 pub(super) enum NetChange<K> {
     One(Event<K>),
-    /// The handler will receive two events: the end of the object that it received last, and then
-    /// the add of a new object with the same key.
-    Recreated(End<K>, Cached<K>),
+    /// Two events for the handler: an object was removed (deleted or released), and then a new
+    /// object with the same key was added.
+    Recreated(Removal<K>, Cached<K>),
 }
 
-/// The end of an object that the handler has received: the object was deleted or released.
-pub(super) enum End<K> {
+/// The deletion or release of an object. The handler has not received this event yet.
+pub(super) enum Removal<K> {
     Deleted(Deleted<K>),
-    /// The namespace of the object is no longer watched. Contains the object of the
-    /// [`Event::Released`] that the handler will receive.
+    /// The object's namespace is no longer watched. Contains the object of the [`Event::Released`].
     Released(Cached<K>),
 }
 
-impl<K> End<K> {
+impl<K> Removal<K> {
     fn into_event(self) -> Event<K> {
         match self {
             Self::Deleted(deleted) => Event::Deleted(deleted),
@@ -70,24 +69,24 @@ impl<K> NetChange<K> {
                 Self::One(Event::Updated { old, new: new.clone() })
             }
             (Self::One(Event::Deleted(deleted)), Event::Added { object, .. }) => {
-                Self::Recreated(End::Deleted(deleted), object.clone())
+                Self::Recreated(Removal::Deleted(deleted), object.clone())
             }
             (Self::One(Event::Released(known)), Event::Added { object, .. }) => {
-                Self::Recreated(End::Released(known), object.clone())
+                Self::Recreated(Removal::Released(known), object.clone())
             }
-            (Self::Recreated(end, skipped), Event::Updated { new, .. }) => {
+            (Self::Recreated(removal, skipped), Event::Updated { new, .. }) => {
                 garbage.push(Event::Resynced(skipped));
-                Self::Recreated(end, new.clone())
+                Self::Recreated(removal, new.clone())
             }
             // The object left the cluster, and not only the scope.
-            (Self::Recreated(End::Released(known), skipped), Event::Deleted(deleted)) => {
+            (Self::Recreated(Removal::Released(known), skipped), Event::Deleted(deleted)) => {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Deleted(deleted.clone().after(known)))
             }
-            // The handler has not received the recreated object, so the pending end stays.
-            (Self::Recreated(end, skipped), Event::Deleted(_) | Event::Released(_)) => {
+            // The handler has not received the recreated object, so the pending removal stays.
+            (Self::Recreated(removal, skipped), Event::Deleted(_) | Event::Released(_)) => {
                 garbage.push(Event::Resynced(skipped));
-                Self::One(end.into_event())
+                Self::One(removal.into_event())
             }
             (Self::One(Event::Updated { old, new: skipped }), Event::Deleted(deleted)) => {
                 garbage.push(Event::Resynced(skipped));
@@ -120,8 +119,8 @@ impl<K> NetChange<K> {
     pub(super) fn into_events(self, events: &mut Vec<Event<K>>) {
         match self {
             Self::One(event) => events.push(event),
-            Self::Recreated(end, object) => {
-                events.extend([end.into_event(), Event::Added { object, is_in_initial_list: false }]);
+            Self::Recreated(removal, object) => {
+                events.extend([removal.into_event(), Event::Added { object, is_in_initial_list: false }]);
             }
         }
     }

@@ -20,11 +20,10 @@ pub struct HandlerOptions {
     ///
     /// - the threshold,
     /// - the number of events of one transaction of the store,
-    /// - the merged events: one per object (two for an object that was deleted and added again).
+    /// - the merged events: one per object, or two per object that was deleted and added again.
     ///
-    /// If several handlers are slow, they share their merged events, but each can start at another
-    /// event. With `n` slow handlers, each has at most `n + 1` merged events per object, instead of
-    /// one (or `2n + 2`, instead of two).
+    /// If `n` handlers are slow (two or more), each of them can have `n + 1` times as many merged
+    /// events.
     pub threshold: Option<usize>,
     /// Whether a slow handler receives updates without the old object, to save memory. A handler is
     /// slow once the number of waiting events has reached the
@@ -35,7 +34,7 @@ pub struct HandlerOptions {
     ///   is blocked, memory contains two versions of every object.
     /// - `true`: a slow handler receives the new object as both the old and the new object.
     ///   [`Deleted::previous`](crate::Deleted::previous) can be a version that the handler did not
-    ///   receive. This value is for a handler that only needs keys or current objects.
+    ///   receive. Set the option to `true` only for a handler that needs no old versions.
     ///
     /// The option is ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.

@@ -36,7 +36,7 @@ struct Section<K> {
     start: Sequence,
     content: Content<K>,
     /// The number of events that disappeared because they were merged into other events of this
-    /// section. In an open section, this is the number since the last [`take`](Sections::take).
+    /// section. [`take`](Sections::take) sets this number to zero if the section is open.
     merged: u64,
 }
 
@@ -56,8 +56,8 @@ enum Content<K> {
 pub(super) struct TakenEvents<K> {
     pub(super) events: SharedBatch<K>,
     pub(super) resyncs: usize,
-    /// The number of events that disappeared because they were merged into other events of the
-    /// section since the handler's previous take from the section, if there was one.
+    /// The number of events that the handler skips, because they were merged into other events. The
+    /// caller adds this number to the handler's total.
     pub(super) merged: u64,
     /// Whether the handler has now taken all events of the section.
     pub(super) ends_section: bool,

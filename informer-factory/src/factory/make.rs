@@ -111,7 +111,7 @@ impl SharedInformerFactory {
 
     fn existing(&self, key: &InformerKey) -> Option<SharedIndexInformer<AnyObject>> {
         self.remove_if_ended(key);
-        self.inner.informers.get(key).map(|entry| entry.informer())
+        self.inner.informers.get(key).map(|entry| entry.requested_informer())
     }
 
     /// Adds an informer to the registry, unless another thread has added one for this key. Returns
@@ -148,7 +148,7 @@ impl SharedInformerFactory {
         let mut new = Some(new);
         let entry = self.inner.informers.entry(key);
         let entry = entry.or_insert_with(|| new.take().expect("the closure is called at most once"));
-        let informer = entry.informer();
+        let informer = entry.requested_informer();
         let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.stop());
         // I8: dropping a task or an entry can drop handlers, so both are dropped after the registry
         // is unlocked.

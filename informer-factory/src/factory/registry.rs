@@ -68,8 +68,9 @@ impl Entry {
         }
     }
 
-    /// Returns a handle to the informer for the program, and sets `idle_since` to `None`.
-    pub(super) fn informer(&self) -> SharedIndexInformer<AnyObject> {
+    /// Returns a handle to the informer, and marks the informer as in use. The factory calls this
+    /// method when the program requests the informer.
+    pub(super) fn requested_informer(&self) -> SharedIndexInformer<AnyObject> {
         *self.idle_since.lock() = None;
         self.informer.clone()
     }
@@ -78,7 +79,8 @@ impl Entry {
         self.informer.is_same(informer)
     }
 
-    /// Returns a handle to the informer for the factory itself. `idle_since` stays unchanged.
+    /// Returns a handle to the informer, and does not mark the informer as in use. The factory calls
+    /// this method for its own work.
     pub(super) fn handle(&self) -> SharedIndexInformer<AnyObject> {
         self.informer.clone()
     }

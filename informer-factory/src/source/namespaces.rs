@@ -4,8 +4,8 @@
 //! The watermark of a namespace is the resource version that the store has reached for it.
 //!
 //! When a namespace is removed, its objects are queued as released: they leave the store, but can
-//! still exist on the server. If the namespace is added again, its new reflector starts after this
-//! step, so that the newly listed objects are not queued as released, too.
+//! still exist on the server. If the namespace is added again, its new reflector starts after the
+//! old objects have been queued, so that newly listed objects are not queued as released.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -97,13 +97,14 @@ struct MemberTask<K: 'static> {
     starts_after: Option<CancellationToken>,
 }
 
-/// Access to one watched namespace: its [`ListerWatcher`], and the version that the store has of it.
+/// The [`ListerWatcher`] and the current watermark of one watched namespace.
 pub(crate) struct NamespaceAccess<K> {
     /// Lists and watches the objects of the namespace.
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     /// The namespace's watermark. The channel is closed when the namespace is removed or the
     /// informer has stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
+    /// Cancelled when the program removes the namespace.
     pub(crate) removed: CancellationToken,
 }
 
@@ -375,8 +376,8 @@ impl<K: 'static> Namespaces<K> {
         }
     }
 
-    /// Marks the informer as ended. Callers then receive an error if they wait for a watermark, or
-    /// until a removed namespace is added again (invariant I12 in ARCHITECTURE.md).
+    /// Marks the informer as ended. Calls that wait for one of its namespaces then return an error
+    /// (invariant I12 in ARCHITECTURE.md).
     fn end(&self) {
         let over = {
             let mut state = self.state.lock();

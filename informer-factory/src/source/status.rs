@@ -218,8 +218,8 @@ impl NamespacesStatus {
         self.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
     }
 
-    /// Adds the namespaces to `seen` that it lacks, and drops the removed namespaces from `seen`.
-    /// After the informer has ended, `seen` is empty.
+    /// Makes the keys of `seen` equal to the namespaces that are watched now. After the informer
+    /// has ended, `seen` is empty.
     fn update_seen(&mut self) {
         let current = self.members.borrow_and_update();
         self.has_ended = current.has_ended;

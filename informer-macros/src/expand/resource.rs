@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use crate::model::{Model, View};
+use crate::model::{Model, ViewResource};
 
 pub(super) fn resource(model: &Model) -> TokenStream {
-    let Some(View { group, version, kind, plural, namespaced, metadata }) = &model.view else {
+    let Some(ViewResource { group, version, kind, plural, namespaced, metadata }) = &model.view else {
         return TokenStream::new();
     };
     let Model { object, factory_path, .. } = model;

@@ -90,8 +90,8 @@ impl Mask {
 }
 
 impl Remaining<'_> {
-    /// Returns the masked paths inside the field with this name: none if all values inside the
-    /// field are visible. Returns `None` if the whole field is masked.
+    /// Returns the paths of the masked fields inside the field with the name `field`. Returns
+    /// `None` if this field is masked as a whole.
     pub(super) fn below(&self, field: &str) -> Option<Self> {
         let mut rest = Vec::new();
         for path in &self.0 {

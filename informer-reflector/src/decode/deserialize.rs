@@ -24,9 +24,9 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
     deserialize_noting(tape, None)
 }
 
-/// Converts a tape into a value of type `T`, and records which fields of the tape `T` lacks. For
-/// each of these fields, `ignored` receives the index of the first token of the field's value. If
-/// `ignored` is `None`, nothing is recorded.
+/// Converts a tape into a value of type `T`, and skips JSON fields that `T` does not have. If
+/// `ignored` is `Some`, the positions of the skipped values are added to `ignored`. The position of
+/// a value is the index of its first token.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -53,22 +53,22 @@ struct Reader<'t> {
     /// The values for which the Rust type has no field: the indexes of their first tokens. `None`
     /// if the caller does not need them.
     ignored: Option<&'t mut Vec<usize>>,
-    /// Whether the Rust struct lacks the field whose name was read last. Only set if `ignored` is
-    /// `Some`.
+    /// Whether the JSON key that was read last is not a field of the Rust struct. Always `false` if
+    /// `ignored` is `None`.
     is_unknown_field: bool,
-    /// The index of the first token after the innermost object that is being read, if serde
-    /// requested this object as a struct with two fields; otherwise 0. Serde requests an adjacently
-    /// tagged enum as such a struct: the fields are the tag and the content.
+    /// The index of the first token after the innermost object that is being read. 0 if this object
+    /// can't be an adjacently tagged enum, because its type is not a struct with two fields. Serde
+    /// requests such an enum as a struct with the fields tag and content.
     end_of_pair: usize,
-    /// The index of the first token after the last object that can be an adjacently tagged enum; 0
-    /// before the first such object. Values inside this object are not added to `ignored`: another
-    /// variant of the enum can have the fields that this variant lacks.
-    content_end: usize,
+    /// The smallest index that may be added to `ignored`; 0 at the start. When the tag of an
+    /// adjacently tagged enum is read, this becomes the index of the first token after the enum. So
+    /// no field inside the enum is added: another variant can have the field.
+    min_ignored: usize,
 }
 
 impl<'t> Reader<'t> {
     fn new(tape: &'t Tape<'t>, ignored: Option<&'t mut Vec<usize>>) -> Self {
-        Self { tape, next: 0, current: 0, ignored, is_unknown_field: false, end_of_pair: 0, content_end: 0 }
+        Self { tape, next: 0, current: 0, ignored, is_unknown_field: false, end_of_pair: 0, min_ignored: 0 }
     }
 
     fn value<T: DeserializeOwned>(mut self) -> Result<T, DecodeError> {
@@ -256,7 +256,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
                 Ok(value)
             }
             Token::Text(name) => {
-                self.content_end = self.content_end.max(self.end_of_pair);
+                self.min_ignored = self.min_ignored.max(self.end_of_pair);
                 visitor.visit_enum(StrDeserializer::new(self.tape.text(name)))
             }
             token => Err(self.mismatch(token)),
@@ -265,7 +265,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         if self.is_unknown_field
-            && self.next >= self.content_end
+            && self.next >= self.min_ignored
             && let Some(ignored) = &mut self.ignored
         {
             ignored.push(self.next);

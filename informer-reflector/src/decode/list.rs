@@ -52,11 +52,10 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The number of undecoded bytes at which decoding starts, unless a large item is incomplete:
-    /// 256 KiB ([`SLICE`]), or less in tests.
+    /// The initial and smallest value of `decode_threshold`: 256 KiB ([`SLICE`]), or less in tests.
     slice: usize,
-    /// The number of undecoded bytes in the buffer at which decoding starts now. While a large item
-    /// is incomplete, this number grows, so that the item is decoded only a few times.
+    /// The number of undecoded bytes to collect before items are decoded: 256 KiB, or more while a
+    /// large item is incomplete. So a large item is decoded only a few times.
     decode_threshold: usize,
     max_object_size: usize,
     state: State,

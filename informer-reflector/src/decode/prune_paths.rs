@@ -11,8 +11,8 @@ use thiserror::Error;
 ///
 /// A path is a chain of field names, such as `status.conditions`. A name with a dot is written in
 /// brackets, as in `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`. A
-/// path can't lead into the elements of an array. For objects in protobuf, a path into the values of a
-/// map or into embedded JSON has no effect. A clone is cheap.
+/// path can't lead into the elements of an array. For objects in protobuf, a path into the values
+/// of a map or into embedded JSON has no effect. A clone is cheap.
 ///
 /// ```
 /// use informer_reflector::PrunePaths;
@@ -38,8 +38,8 @@ const FEATURE_FIELDS: [(&str, &str); 3] = [
     ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
-/// The maximum number of fields for which a [`Level`] has rules. A path that would exceed this
-/// number is ignored, because each lookup searches all rules.
+/// The maximum number of pruning rules for fields with the same parent, such as the fields of
+/// `metadata`. Further paths are ignored, because each lookup searches all rules for this parent.
 const MAX_FIELDS: usize = 256;
 
 /// The pruning rules for the fields of one JSON object: the whole Kubernetes object, or an object

@@ -76,7 +76,7 @@ impl ReflectorConfig {
 
     /// Sets the time without data after which the reflector cancels a streaming list and lists in
     /// pages instead. The time begins with the request, and again whenever data arrives. For each
-    /// list, the timeout is random: up to 50% longer than this setting. Default: 10 seconds;
+    /// list, `timeout` is multiplied by a random number between 1 and 1.5. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
     ///
     /// The reflector also cancels a streaming list whose objects arrive slowly. Each list has a
@@ -87,8 +87,8 @@ impl ReflectorConfig {
     ///
     /// Some servers send modified and deleted objects before the end of the list. After the first
     /// such object, the budget is at most this timeout, and received objects add nothing to it.
-    pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
-        self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_TIMEOUT);
+    pub fn list_stall_timeout(mut self, timeout: Duration) -> Self {
+        self.list_stall_timeout = timeout.clamp(Duration::from_secs(1), MAX_TIMEOUT);
         self
     }
 
@@ -103,8 +103,8 @@ impl ReflectorConfig {
     ///
     /// A client of [`connect`](crate::connect) also sends pings, which detect a dead connection
     /// within 30 seconds.
-    pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
-        self.watch_idle_timeout = at_most.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_TIMEOUT);
+    pub fn watch_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.watch_idle_timeout = timeout.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_TIMEOUT);
         self
     }
 

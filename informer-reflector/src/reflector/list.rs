@@ -46,9 +46,9 @@ pub(super) struct ListHistory {
     /// so, the next list requests the newest state, without a version. An error that may have
     /// another cause, such as status 400, counts as a refusal, too.
     pub(super) is_last_seen_refused: bool,
-    /// Whether the store may contain objects newer than `last_seen`, for example objects of a list
-    /// that failed. If `last_seen` is empty, the next list then requests the newest state, because
-    /// the state in the server's cache can be older than these objects.
+    /// Whether the store may contain newer objects than the server's watch cache. Such objects come
+    /// from a list that failed or had no resource version. If the reflector knows no resource
+    /// version, its next list requests the newest state instead of the cached state.
     pub(super) has_newer_objects: bool,
     /// The number of streaming lists that failed for an unknown reason. An outage, for example, is
     /// a known reason. Each complete list resets this number to 0.
@@ -180,7 +180,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                     // time. So the second error is returned, and the reflector waits before the
                     // next list.
                     if std::mem::replace(&mut is_second_try, true) {
-                        return Err(expired_again(&error));
+                        return Err(token_expired_twice(&error));
                     }
                     // The state of the first pages has expired. List again without a limit, so that
                     // the server returns the whole list in one page.
@@ -295,9 +295,9 @@ fn empty_pages() -> ListWatchError {
     ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
-/// Converts an error about an expired continue token to [`ListWatchError::Interrupted`]. So the
-/// reflector waits before the next list. After an expired version, it could list again at once.
-fn expired_again(error: &ListWatchError) -> ListWatchError {
+/// Returns the error for a list in which a continue token has expired twice. The variant is
+/// [`ListWatchError::Interrupted`], so the reflector waits before the next list.
+fn token_expired_twice(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token expired again, in a list that was requested without a limit: {error}")
             .into(),

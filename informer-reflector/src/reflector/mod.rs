@@ -98,7 +98,8 @@ pub struct Reflector<K> {
     /// A summary of this reflector's failed requests since the server became unavailable. `None`
     /// while the server responds.
     outage_failures: Option<OutageFailures>,
-    /// This reflector's [`Recovery`] after an outage. `None` if the reflector is not recovering.
+    /// `Some` while this reflector recovers from an outage of the server. The recovery begins with
+    /// the first response. It ends after a complete list, a second of a watch, or another error.
     recovery: Option<Recovery>,
     /// The number of the server's responses to all reflectors, at the time of this reflector's last
     /// failure in an outage. If the number is higher at the next failure, the server responds to
@@ -276,7 +277,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.recovery = None;
         let retry_after_server = clamped(error.retry_after());
         let mut wait = self.backoff.next(error.retry_after());
-        let failures = error.is_unavailable().then(|| self.count_outage_failure(&error));
+        let failures = error.is_unavailable().then(|| self.take_outage_failures(&error));
         if let Some(failures) = &failures {
             let half = failures.since.elapsed() / 2;
             wait = wait.min(half.max(self.backoff.max_first_wait())).max(retry_after_server);
@@ -293,11 +294,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Returns a summary of this reflector's failures in the outage, with `error` as the last one.
-    /// `self.outage_failures` is empty afterwards: the caller adds the waits to the summary and
-    /// stores it there. `error` must say that the server is
-    /// [unavailable](ListWatchError::is_unavailable).
-    fn count_outage_failure(&mut self, error: &ListWatchError) -> OutageFailures {
+    /// Moves the summary of this outage's failures out of `self`, and adds `error` to the summary.
+    /// The caller must set the fields `wait` and `retry_after_server`, and store the returned
+    /// summary in `self.outage_failures`.
+    fn take_outage_failures(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
         let earlier = self.outage_failures.take();
@@ -325,10 +325,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Waits until the response to `request` begins, at most for `max_wait`. An error response is a
-    /// response, too, except 502, 503 and 504.
-    ///
-    /// The first response after failures in an outage starts this reflector's [`Recovery`].
+    /// Returns the result of `request`, or an error if no response begins within `max_wait`. If the
+    /// result shows that the server is available again after an outage, sets `self.recovery`.
     async fn await_response<T>(
         &mut self,
         max_wait: Duration,

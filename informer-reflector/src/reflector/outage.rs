@@ -83,6 +83,7 @@ struct RecoveryCounts {
     relisted: usize,
 }
 
+/// A reflector that waits to send its request to the unavailable server.
 struct Waiter {
     id: u64,
     since: Instant,
@@ -107,8 +108,8 @@ enum Permission {
 }
 
 impl Waiter {
-    /// Returns the sort key; the waiter with the lowest key is the first in the queue. Waiters
-    /// whose `only_own_resource` is `true` come last. The ID decides between equal times.
+    /// Returns the key that orders the waiters: `only_own_resource`, `sort_time` and `id`. The
+    /// waiter with the lowest key is first.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.only_own_resource, self.sort_time, self.id)
     }
@@ -320,11 +321,9 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Ends a recovery. `outcome` is `None` if the reflector failed again or was stopped. If this
-    /// was the last recovery in progress, logs the outage's end in two cases:
-    /// - A reflector has resumed its watch or listed again.
-    /// - `outcome` is [`Outcome::Refused`], and no reflector waits for the server.
-    fn count_recovery(&self, outcome: Option<Outcome>) {
+    /// Ends the recovery of one reflector, and logs the end of the outage if the outage is over.
+    /// `outcome` is `None` if the reflector failed again or was stopped.
+    fn end_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
             let is_awaited = queue.waiters.iter().any(|waiter| !waiter.only_own_resource);
@@ -337,6 +336,7 @@ impl Outage {
                 Some(Outcome::Refused) => is_over = !is_awaited,
                 None => {}
             }
+            // One complete list or lasting watch of any reflector shows that the server works.
             is_over |= recovering.resumed + recovering.relisted > 0;
             if recovering.pending > 0 || !is_over {
                 return;
@@ -355,8 +355,8 @@ impl Outage {
 struct QueueEntry<'o> {
     outage: &'o Outage,
     id: u64,
-    /// Whether the reflector has stopped waiting to send its request. `false` after a cancelled
-    /// wait.
+    /// Whether the reflector has used its permission, so that it sends its request now. Stays
+    /// `false` if the reflector is stopped while it waits.
     has_used_permission: bool,
 }
 
@@ -380,8 +380,8 @@ pub(super) enum Outcome {
 /// The recovery of a reflector from an outage. Dropping this guard ends the recovery.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// Set when [`finish_recovery`](Self::finish_recovery) ends the recovery. `None` before that,
-    /// and if the guard is dropped because the reflector fails again.
+    /// How the recovery ended: with a lasting watch, a complete list, or a refused request. `None`
+    /// during the recovery, and if the reflector fails again or is stopped.
     outcome: Option<Outcome>,
 }
 
@@ -393,6 +393,6 @@ impl Recovery {
 
 impl Drop for Recovery {
     fn drop(&mut self) {
-        self.outage.count_recovery(self.outcome);
+        self.outage.end_recovery(self.outcome);
     }
 }

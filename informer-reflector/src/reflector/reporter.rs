@@ -23,9 +23,9 @@ pub(super) struct Reporter {
     health: watch::Sender<Health>,
     /// The cause of the last failure that was logged as a warning.
     logged: Option<Cause>,
-    /// Whether a response was interrupted after the last outage and the last recovery. The first
-    /// interruption causes no warning, because it can be the beginning of an outage.
-    was_interrupted: bool,
+    /// Whether an interrupted response can cause a warning. The first interruption causes none,
+    /// because it can be the beginning of an outage.
+    warns_of_interruption: bool,
     /// Whether the status lists quarantined objects. If not, [`accepted`](Self::accepted) needs no
     /// lock.
     has_quarantined: bool,
@@ -52,7 +52,7 @@ impl Reporter {
             status,
             health: sender,
             logged: None,
-            was_interrupted: false,
+            warns_of_interruption: false,
             has_quarantined: false,
             throttle: Throttle::default(),
             expired: (None, 0),
@@ -126,7 +126,7 @@ impl Reporter {
     /// can then cause a new warning. A complete list is not enough: if every watch failed, each
     /// list would lead to a new warning.
     pub(super) fn recovered(&mut self) {
-        self.was_interrupted = false;
+        self.warns_of_interruption = false;
         if self.logged.take().is_some() {
             tracing::info!(resource = %self.status.description, "list and watch recovered");
         }
@@ -134,16 +134,15 @@ impl Reporter {
 
     /// Sets the health after a failed request, and logs the failure. `wait` is the time until the
     /// next request. The log line is a warning, but has the level debug in three cases:
-    /// - `is_outage` is `true`: [`Outage`](super::outage::Outage) logs that the server is
-    ///   unavailable.
-    /// - The response was interrupted, and `was_interrupted` is `false`.
+    /// - The server is unavailable (`is_outage`). [`Outage`](super::outage::Outage) logs that.
+    /// - The response was interrupted while `warns_of_interruption` was `false`.
     /// - The last warning had the same cause, and [`recovered`](Self::recovered) was not called
     ///   since.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, is_outage: bool) {
         self.list_began = None;
         let is_interruption = !is_outage && matches!(error, ListWatchError::Interrupted(_));
-        let is_first = is_interruption && !self.was_interrupted;
-        self.was_interrupted = is_interruption || (!is_outage && self.was_interrupted);
+        let is_first = is_interruption && !self.warns_of_interruption;
+        self.warns_of_interruption = is_interruption || (!is_outage && self.warns_of_interruption);
         let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
         if is_outage || is_first || self.logged.as_ref() == Some(&cause) {
             tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");

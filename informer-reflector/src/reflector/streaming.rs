@@ -84,8 +84,9 @@ impl Allowance {
         }
     }
 
-    /// Stops adding time for received objects, and reduces the time left to at most `pause`. Must
-    /// be called when the stream sends a change of an object before the end of the list.
+    /// Stops adding time for received objects. If more time is left than at the start of the list,
+    /// resets the time left to its value at the start. Must be called when the stream sends an
+    /// update or a deletion before the end of the list.
     fn changes_have_begun(&mut self) {
         // All existing objects have arrived, so the end of the list must follow.
         self.earns = false;

@@ -36,16 +36,17 @@ pub(super) const GRACE: Duration = Duration::from_secs(30);
 /// server has to send. A relist avoids both causes.
 const MAX_FAILURES: u32 = 3;
 
-/// The number of failed watches, and whether the server refused a watch's resource version.
+/// The recent failures of a reflector's watches. They are cleared when a watch has lasted ten
+/// seconds.
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
     /// The number of failed watches since the last complete list or [stable](STABLE_WATCH) watch. A
     /// failure is not counted if a relist would fail, too, for example because the server is
     /// unavailable.
     pub(super) failures: u32,
-    /// Whether the server has refused the resource version of a watch since the last stable watch.
-    /// The first refusal causes an immediate relist. After further refusals, the relist waits for
-    /// the backoff.
+    /// Whether the server has refused the resource version of a watch since the last watch of
+    /// ten seconds. The first refusal causes an immediate relist. After further refusals, the
+    /// relist waits for the backoff.
     refused: bool,
 }
 
@@ -202,8 +203,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
             let mut ending = self.take_received(first, &mut gathered);
-            // Take further events that are available, without waiting, up to `MAX_GATHERED`. Passing
-            // them to the store together costs little more than passing a single event.
+            // Take further events that are available, without waiting, up to `MAX_GATHERED`.
+            // Passing them to the store together costs little more than passing a single event.
             while ending.is_none()
                 && gathered.events.total() < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())

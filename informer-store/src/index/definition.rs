@@ -56,7 +56,8 @@ pub(crate) type Computed = Box<dyn Any + Send>;
 /// The index values for several changes, and old index values that [`AnyIndex::apply`] has
 /// replaced.
 struct ComputedValues<V> {
-    /// The index values for each change; none for a removal, or if the index function failed.
+    /// One element for each change: the index values of the object. The element is empty if the
+    /// change is a removal, or if the index function failed.
     rows: Vec<Values<V>>,
     /// Index values that no object has any more after [`AnyIndex::apply`]. They stay here until
     /// they can be dropped without a lock.

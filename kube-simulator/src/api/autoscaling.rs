@@ -1,8 +1,8 @@
 //! Converts horizontal pod autoscalers between `autoscaling/v1` and `autoscaling/v2`. They are
 //! stored in v2.
 //!
-//! v1 has one metric, the CPU utilization. All other metrics, and the fields that only v2 has, are
-//! in annotations of a v1 object.
+//! A v1 object has a field for only one metric, the CPU utilization. Annotations of the v1 object
+//! contain, as JSON, all other metrics and the other fields that only v2 has.
 //!
 //! Counterpart: `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.
 
@@ -13,8 +13,9 @@ use crate::kinds::{Facts, ResourceKind};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// The fields that exist only in v2. Each entry contains the part of the object, the field, and the
-/// annotation that contains the field's value in v1.
+/// The fields that exist only in v2, each with the annotation that replaces it in v1.
+///
+/// Each tuple contains the parent of the field (`spec` or `status`), the field, and the annotation.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -22,15 +23,16 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// The names of a metric's fields in v1 and in v2.
+/// The field names of one type of metric, in a v1 annotation and in v2.
 ///
-/// The first string is the object that has these fields in both versions, such as `resource`. Each
-/// pair contains a field's name in v1, such as `targetValue`, and the field's path in v2, such as
+/// The first string is the field that contains the metric's details, such as `resource`. Each pair
+/// contains a name in the annotation, such as `targetValue`, and a path in v2, such as
 /// `target.value`.
 type MetricFields = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The field names of metrics in `spec.metrics`, in v1 and in v2, for each type of metric.
-const SPECIFIED: [MetricFields; 5] = [
+/// The field names of metrics in the v2 field `spec.metrics`, and in the v1 annotation that
+/// replaces this field.
+const SPEC_METRICS: [MetricFields; 5] = [
     (
         "resource",
         &[
@@ -77,8 +79,9 @@ const SPECIFIED: [MetricFields; 5] = [
     ),
 ];
 
-/// The field names of metrics in `status.currentMetrics`, in v1 and in v2, for each type of metric.
-const CURRENT: [MetricFields; 5] = [
+/// The field names of metrics in the v2 field `status.currentMetrics`, and in the v1 annotation
+/// that replaces this field.
+const STATUS_METRICS: [MetricFields; 5] = [
     (
         "resource",
         &[
@@ -151,8 +154,8 @@ pub(crate) fn to_v1(body: &mut Body) {
     if let Some(now) = current.iter().find_map(|metric| utilization(metric, "current")) {
         object_mut(body, "status").insert("currentCPUUtilizationPercentage".to_owned(), now);
     }
-    let others: Vec<_> = others.iter().map(|metric| metric_to_v1(metric, &SPECIFIED)).collect();
-    let current: Vec<_> = current.iter().map(|metric| metric_to_v1(metric, &CURRENT)).collect();
+    let others: Vec<_> = others.iter().map(|metric| metric_to_v1(metric, &SPEC_METRICS)).collect();
+    let current: Vec<_> = current.iter().map(|metric| metric_to_v1(metric, &STATUS_METRICS)).collect();
     let values = [
         (!others.is_empty()).then(|| others.into()),
         behavior.map(|behavior| change_first_letters(behavior, char::to_ascii_uppercase)),
@@ -174,8 +177,8 @@ pub(crate) fn to_v2(body: &mut Body) {
         let value: Option<Value> = text.and_then(|text| serde_json::from_str(text.as_str()?).ok());
         let Some(value) = value else { continue };
         let value = match field {
-            "metrics" => metrics_to_v2(value, &SPECIFIED),
-            "currentMetrics" => metrics_to_v2(value, &CURRENT),
+            "metrics" => metrics_to_v2(value, &SPEC_METRICS),
+            "currentMetrics" => metrics_to_v2(value, &STATUS_METRICS),
             "behavior" => change_first_letters(value, char::to_ascii_lowercase),
             _ => value,
         };

@@ -16,7 +16,7 @@ use crate::http::ResponseBody;
 pub(super) enum Then {
     Close,
     Abort,
-    /// Sends the rest of the body only after a test, or the end of the fault, releases this gate.
+    /// The body stalls: the server waits at the cut until a test releases this gate.
     Stall(Gate),
 }
 
@@ -26,8 +26,8 @@ struct CutBody {
     /// The number of bytes that can still be sent before the cut.
     left: u64,
     then: Then,
-    /// The bytes after the cut that were read from `body` together with the bytes before it. `None`
-    /// if no such bytes were read.
+    /// The unsent rest of the last chunk that was read from `body`. `None` if the whole chunk was
+    /// sent.
     held: Option<Bytes>,
     stop: CancellationToken,
 }

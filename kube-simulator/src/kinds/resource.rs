@@ -52,8 +52,8 @@ pub struct ResourceKind {
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
-    /// The metadata fields that clients can change ([`CLIENT_METADATA`]), but not by a write to
-    /// `/status`.
+    /// The metadata fields that a write to `/status` does not change, such as `labels`. Contains
+    /// only fields of [`CLIENT_METADATA`].
     pub(crate) status_keeps: &'static [&'static str],
     pub(crate) sources: &'static [FieldSource],
     /// Whether a delete returns the deleted object instead of a `Status`.

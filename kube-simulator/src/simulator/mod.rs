@@ -240,7 +240,7 @@ impl Simulator {
     }
 }
 
-/// Access to the server's resource version.
+/// A method that reads the server's current resource version.
 impl Simulator {
     /// Returns the newest resource version, over all resources.
     #[must_use]

@@ -138,11 +138,11 @@ impl History {
 
     /// Returns the lowest resource version from which a watch can start.
     ///
-    /// `known` is the newest resource version in the watch cache of the API server. A lagging
-    /// server lacks the latest events of this history. It accepts watches from `known`, if this
-    /// history has all later events.
-    pub(crate) fn oldest_watch_start(&self, known: u64) -> u64 {
-        let cached = self.window.floor().max(self.filled_at).min(known);
+    /// `server_version` is the newest resource version in the watch cache of the API server that
+    /// serves the watch.
+    pub(crate) fn oldest_watch_start(&self, server_version: u64) -> u64 {
+        // A watch that starts at the server's newest version needs no earlier events.
+        let cached = self.window.floor().max(self.filled_at).min(server_version);
         cached.max(self.reachable).max(self.compacted_to)
     }
 

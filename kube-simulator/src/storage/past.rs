@@ -28,8 +28,8 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) scope: &'a str,
     pub(crate) selects: &'a dyn Fn(&Object) -> bool,
     pub(crate) at: At,
-    /// The lowest storage key of an object in the page. On the first page, `start` is equal to
-    /// `scope`, which is lower than all keys that begin with it.
+    /// The inclusive lower bound for the storage keys in the page. An object with exactly this key
+    /// need not exist.
     pub(crate) start: &'a str,
     /// 0 means no limit.
     pub(crate) limit: usize,

@@ -34,15 +34,15 @@ struct BudgetState {
     /// The time that may still be spent on waits, computed at the moment `updated`.
     left: Duration,
     updated: Instant,
-    /// The end of the last wait for which the budget was sufficient. Waits of several watches can
-    /// overlap, so a later wait is deducted only from this moment on.
-    deducted_to: Instant,
+    /// The moment up to which waiting time is already deducted from the budget. Waits of several
+    /// watches can overlap, so time before this moment is not deducted again.
+    deducted_until: Instant,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Self(Mutex::new(BudgetState { left: Duration::ZERO, updated: now, deducted_to: now }))
+        Self(Mutex::new(BudgetState { left: Duration::ZERO, updated: now, deducted_until: now }))
     }
 
     /// Reduces the budget by the wait for a slow watch. This wait began at `since` and ends now.
@@ -50,14 +50,14 @@ impl Budget {
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut state = self.0.lock();
         let now = Instant::now();
-        let wait = now.duration_since(since.max(state.deducted_to));
+        let wait = now.duration_since(since.max(state.deducted_until));
         let refilled = now.duration_since(state.updated).mul_f64(REFILL_RATE);
         state.updated = now;
         state.left = state.left.saturating_add(refilled).min(MAX_BUDGET);
         let is_enough = wait <= state.left;
         state.left = state.left.saturating_sub(wait);
         if is_enough {
-            state.deducted_to = now;
+            state.deducted_until = now;
         }
         is_enough
     }

@@ -239,10 +239,11 @@ impl State {
         }
     }
 
-    /// Adds the key of a written object to `dependants`, for each owner that the object has.
-    /// Removes the key for the owners that the object had before the write. `before` is the object
-    /// before the write, or `None` if it is new. `after` is the object after the write, or `None`
-    /// if it is deleted.
+    /// Updates [`dependants`](Self::dependants) after a write of one object. The object's key is
+    /// then listed under the owners in `after`, and under no other owner.
+    ///
+    /// - `before` is the object before the write, or `None` for a creation.
+    /// - `after` is the object after the write, or `None` for a deletion.
     pub(super) fn update_dependants(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (object, owner) in owners(before) {
             if let Some(keys) = self.dependants.get_mut(owner) {

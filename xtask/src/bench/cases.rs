@@ -1,17 +1,23 @@
 //! The benchmark cases, and the programs that measure them.
+//!
+//! Many cases are measured twice: by a benchmark program of this workspace ("ours"), and by the Go
+//! program `xtask/clientgo`, which measures client-go.
 
 /// A benchmark case: one row of the printed table.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The name of the case in the output of `xtask/clientgo`; `None` if that program lacks the
-    /// case.
+    /// The name of the case in the output of the Go program. `None` if the Go program does not
+    /// measure the case.
     pub(crate) client_go: Option<&'static str>,
-    /// The name of the case in our program's output, or the name of its criterion benchmark.
+    /// The name of the case in the output of this workspace's program, or the name of its criterion
+    /// benchmark.
     pub(crate) ours: &'static str,
-    /// The goal for our measurement, in `unit`. A maximum, or a minimum if
-    /// [`Unit::more_is_better`].
+    /// The value, in `unit`, that this workspace's informers are expected to reach.
+    ///
+    /// The measured value must be at least the goal if [`Unit::more_is_better`], or else at most
+    /// the goal. `None` if there is no goal.
     pub(crate) goal: Option<f64>,
 }
 
@@ -23,7 +29,7 @@ pub(crate) enum Unit {
     Megabytes,
     /// Events per second.
     Events,
-    /// Percent of the event rate without a stalled handler.
+    /// The event rate while one handler is stalled; 100 is the rate while no handler is stalled.
     Percent,
 }
 
@@ -54,15 +60,15 @@ impl Unit {
     }
 }
 
-/// A benchmark program of this workspace, and the matching cases of client-go.
+/// A benchmark program of this workspace, and texts that select similar cases of the Go program.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,
     pub(crate) bench: &'static str,
     /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// Texts that select the matching cases of client-go: those with one of these texts in their
-    /// name.
+    /// The arguments of the Go program. The program measures each of its cases whose name contains
+    /// one of these texts.
     pub(crate) client_go: &'static [&'static str],
 }
 

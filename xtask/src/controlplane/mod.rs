@@ -1,5 +1,8 @@
-//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, on request, the controllers that turn
-//! Deployments into running pods. Its data is in a temporary folder, and its processes end with the [`Cluster`].
+//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, on request, the
+//! controllers that turn Deployments into running pods. Its data is in a temporary folder, and its
+//! processes end with the [`Cluster`].
+//!
+//! Tests can request additional servers. These are more kube-apiserver processes on the same etcd.
 
 mod additional_server;
 mod client;
@@ -118,7 +121,8 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Returns each additional server with its kubeconfig and its process ID.
+    /// Returns the kube-apiservers that run besides the main one. The path is the server's
+    /// kubeconfig file, and the number is its process ID.
     pub(crate) fn additional_servers(&self) -> impl Iterator<Item = (AdditionalServer, PathBuf, u32)> {
         self.additional_servers
             .iter()
@@ -134,7 +138,8 @@ impl Cluster {
         format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
-    /// Fails if a server has ended, except additional servers that tests may stop.
+    /// Fails if a process of the control plane has ended. Ignores servers for which
+    /// [`AdditionalServer::can_be_stopped`] returns `true`.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         let must_last = self.additional_servers.iter_mut().filter(|(which, _)| !which.can_be_stopped());
         let mut all = self.servers.iter_mut().chain(must_last.map(|(_, server)| server));

@@ -50,7 +50,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         found_by: FoundBy::Simulation,
         name: "a slow handler receives a recreated object without the delete before it",
         file: "informer-core/src/processor/net_change.rs",
-        text: "                Self::Recreated(End::Deleted(deleted), object.clone())\n",
+        text: "                Self::Recreated(Removal::Deleted(deleted), object.clone())\n",
         becomes: "                drop(deleted);\n                \
                   Self::One(Event::Added { object: object.clone(), is_in_initial_list: false })\n",
     },

@@ -1,8 +1,9 @@
-//! The consequences of a write. In a real cluster, controllers and the API server cause them.
+//! The simulated controllers: they react to a write, and can write other objects. For example, they
+//! delete the dependants of a removed owner.
 //!
-//! The consequences take effect before the response to the write, so that tests need not wait. They
-//! depend only on the stored objects, so they can be repeated and can happen in any order. No lock
-//! is held between two consequences.
+//! The controllers finish before the response to the write, so that tests need not wait. Their
+//! writes depend only on the stored objects, so they can be repeated and can happen in any order.
+//! No lock is held between two of these writes.
 
 mod definitions;
 mod garbage;
@@ -17,15 +18,15 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
 use crate::storage::Object;
 
-/// The consequences of one write.
+/// The state of one call of [`after_write`]: the API, and a queue of the controllers' writes.
 struct Run<'a> {
     api: &'a Api,
-    /// The controllers' own writes whose consequences have not taken effect yet.
+    /// The finished writes of the controllers that the controllers have not reacted to yet. Each
+    /// pair contains the written resource and the result of the write.
     written: VecDeque<(Served, Outcome)>,
 }
 
-/// Applies the consequences of a write. These consequences are writes, whose own consequences are
-/// applied too.
+/// Runs the simulated controllers after a write, and again after each write that they make.
 pub(crate) fn after_write(api: &Api, served: &Served, outcome: &Outcome) {
     let mut run = Run { api, written: VecDeque::new() };
     run.follow(served, outcome);

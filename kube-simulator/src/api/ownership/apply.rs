@@ -114,11 +114,10 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
     found
 }
 
-/// Returns whether an entry owns the value at `path`, or a value nested in it.
-///
-/// The path of a list element ends with `.`, such as `f:ports`, `k:{"name":"http"}`, `.`. The
-/// values nested in the element are its fields.
+/// Returns whether an entry owns the value at `path`, or a value nested in this value.
 fn is_owned(entries: &[Entry], path: &Path) -> bool {
+    // The last step `.` means the list element itself. Without this step, the path is also the
+    // start of the paths of the element's fields.
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,
         whole => whole,

@@ -135,8 +135,8 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
 
 /// Returns the path step that identifies an element of a keyed list, such as `k:{"name":"main"}`.
 ///
-/// `keys` are the names of the fields in the braces. A field that the element lacks is left out;
-/// but `protocol` is then `TCP`.
+/// `keys` are the names of the fields in the braces. A missing `protocol` becomes `TCP`; any other
+/// missing field is left out.
 pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     let mut named = Map::new();
     for key in keys {

@@ -1,4 +1,6 @@
 //! Server-side apply: checks the configuration, stores the merged object, and reports conflicts.
+//!
+//! The configuration is the body of the apply request: the fields that the client wants to set.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -14,8 +16,8 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Applies a configuration to an object or its status. Creates the object if it is missing, but not
-/// for a status.
+/// Applies a configuration to an object or its status. Creates a missing object; but with
+/// [`Part::Status`], a missing object is an error.
 pub(super) fn apply(
     writer: &Writer<'_>,
     name: &str,
@@ -60,11 +62,10 @@ pub(super) fn apply(
     })
 }
 
-/// Returns a valid configuration without the fields that a write to `part` ignores. For example, a
-/// write through `/status` ignores the spec.
+/// Checks the configuration `applied`, and removes the fields that a write to `part` ignores.
 ///
-/// The configuration is the body of a server-side apply request. If it is invalid, for example
-/// without a `kind` or with another name than the URL, returns an error.
+/// For example, a configuration without a `kind` is an error, and a write through `/status` ignores
+/// the spec.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,

@@ -172,7 +172,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
             return Ok(Outcome::unchanged(old));
         };
         add_required_finalizers(kind, &mut body, options);
-        let waits = ending.waits || !finalizers(&body).is_empty() || waits_for_content(writer, &body);
+        let waits = ending.waits || !finalizers(&body).is_empty() || is_kept_namespace(writer, &body);
         let dry_run = writer.options.dry_run;
         if waits || ending.marks_first {
             mark(kind, &mut body, &ending);
@@ -225,12 +225,14 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that this delete request must not remove yet, for one
-/// of these reasons:
-/// - The namespace has no deletion timestamp yet.
-/// - The spec of the namespace has finalizers.
-/// - The simulated namespace controller removes the namespace after its content.
-fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
+/// Returns whether the object is a namespace that stays stored after this delete request.
+///
+/// A delete request removes a namespace only if all of these are true:
+/// - An earlier request has set the deletion timestamp.
+/// - The spec of the namespace has no finalizers.
+/// - The simulator runs without controllers. A simulated namespace controller would remove the
+///   namespace itself.
+fn is_kept_namespace(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())

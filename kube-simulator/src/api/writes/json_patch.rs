@@ -28,7 +28,7 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     }
     let mut copied = 0;
     for operation in patch {
-        let operation = located(document, operation)?;
+        let operation = resolve_indexes(document, operation)?;
         check_depth(document, &operation)?;
         if let PatchOperation::Copy(copy) = &operation {
             copied += document.pointer(copy.from.as_str()).map_or(0, limits::json_size);
@@ -58,12 +58,12 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     Ok(())
 }
 
-/// Returns `operation` with each list index in its paths counted from the start of the list.
+/// Returns `operation` with its negative list indexes replaced. For example, in a list of three
+/// elements, -1 becomes 2, the last element.
 ///
 /// A move becomes two operations: this function removes the value from `document`, and returns the
-/// operation that adds the value at its new path. The new path refers to the document after the
-/// removal.
-fn located(document: &mut Value, operation: &PatchOperation) -> Result<PatchOperation, Refusal> {
+/// operation that adds the value at its new path.
+fn resolve_indexes(document: &mut Value, operation: &PatchOperation) -> Result<PatchOperation, Refusal> {
     let mut operation = operation.clone();
     match &mut operation {
         PatchOperation::Add(add) => add.path = absolute(document, &add.path, true),
@@ -86,11 +86,11 @@ fn located(document: &mut Value, operation: &PatchOperation) -> Result<PatchOper
     Ok(operation)
 }
 
-/// Returns `path` with each list index counted from the start of its list. As in Go, an index can
-/// have a sign, and a negative index counts from the end.
+/// Returns `path` with its negative list indexes replaced. In a list of three elements, -1 becomes
+/// 2, the last element. As in Go, an index can also have a plus sign.
 ///
-/// If `is_new` is true, `path` is the place of a new value. If its last step is the index -1, this
-/// index means the end of the list, after all elements.
+/// `is_new` means that a value will be inserted at `path`. An index -1 at the end of `path` is then
+/// the position after the last element.
 fn absolute(document: &Value, path: &Pointer, is_new: bool) -> PointerBuf {
     let mut absolute = PointerBuf::new();
     let mut tokens = path.tokens().peekable();

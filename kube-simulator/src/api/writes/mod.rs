@@ -66,7 +66,8 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
 }
 
-/// A resource, a namespace and options for writes. The methods make the writes of requests.
+/// A resource, a namespace and options for writes. The methods create, change and delete the
+/// resource's objects.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) api: &'a Api,

@@ -25,16 +25,16 @@ const SERVER_OWNED: [&str; 6] =
 /// The part of an object that a write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Everything; for kinds that have a status subresource, everything except the status.
+    /// The object without its status. If the kind has no subresource `/status`, also the status.
     Main,
     /// The status; for most built-in kinds, also the metadata that clients can change.
     Status,
     /// Only the number of replicas, through `/scale`.
     Scale,
-    /// Like [`Main`](Self::Main), but includes the finalizers in a namespace's spec. Only writes
-    /// through the namespace's subresource `/finalize` can change these finalizers.
+    /// A namespace without its status, but with the finalizers in its spec. Clients can change
+    /// these finalizers only through `/finalize`.
     Finalizers,
-    /// Everything, including the status, in a write that the server itself makes.
+    /// The object with its status, in a write that the server itself makes.
     Whole,
 }
 

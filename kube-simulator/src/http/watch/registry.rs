@@ -136,8 +136,8 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Prepares the registry for a restart of the server: new streams stay open even after a
-    /// shutdown, and the counts of [`terminated`](Self::terminated) are cleared.
+    /// Ends the effect of [`end_all`](Self::end_all) on new streams: they stay open again. Also
+    /// sets the counts of [`terminated`](Self::terminated) to zero.
     pub(crate) fn reset(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();

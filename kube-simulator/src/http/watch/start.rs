@@ -49,11 +49,10 @@ pub enum StreamingLists {
 impl StreamingLists {
     /// Changes the options of a new watch, as a server with this behavior does:
     ///
-    /// - `Served` and `ServedLate` also make a streaming list of each watch that begins with all
-    ///   objects. To do so, they set `sendInitialEvents` to `true` and `resourceVersionMatch` to
-    ///   `NotOlderThan` if the client has set neither of these two options, and if the resource
-    ///   version is unset or 0.
-    /// - `Ignored` removes these two options.
+    /// - `Served` and `ServedLate` set `sendInitialEvents` to `true` for a watch without a resource
+    ///   version or with version 0. A watch that already sets `sendInitialEvents` or
+    ///   `resourceVersionMatch` stays unchanged.
+    /// - `Ignored` removes `sendInitialEvents` and `resourceVersionMatch`.
     /// - `Refused` changes nothing.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {

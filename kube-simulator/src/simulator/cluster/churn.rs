@@ -11,8 +11,7 @@ use crate::simulator::Error;
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// One tick makes at most the changes that are due within this time. After a longer delay, the
-/// other missed changes are skipped.
+/// After a delay, one tick makes at most as many changes as usually happen within this time.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// A change that [`Churn::step`] has made.

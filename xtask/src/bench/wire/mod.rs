@@ -152,7 +152,8 @@ impl<'a> Bench<'a> {
         for round in 0..=rounds {
             let (part_name, warm_up) = (part.name(), if round == 0 { ", a warm-up" } else { "" });
             eprintln!("== {part_name}: round {round} of {rounds}{warm_up}");
-            // Each round begins with another client, because the order can matter: the first one was often slower.
+            // Each round begins with another client, because the order can matter: the first client
+            // was often slower.
             let turns = self.forms.iter().cycle().skip(usize::from(round)).take(self.forms.len());
             for form in turns {
                 let figures =
@@ -176,16 +177,16 @@ impl<'a> Bench<'a> {
         };
         let mut figures = Figures::new();
         match part {
-            Part::Throughput => figures = self.run(form, 1, None).throughput(command()?)?,
-            Part::Latency => figures = self.run(form, 1, None).latency(command()?)?,
+            Part::Throughput => figures = self.prepare(form, 1, None).throughput(command()?)?,
+            Part::Latency => figures = self.prepare(form, 1, None).latency(command()?)?,
             Part::Lists => {
-                let run = Run { is_list: true, ..self.run(form, 1, None) };
+                let run = Run { is_list: true, ..self.prepare(form, 1, None) };
                 figures = run.sync_only(command()?, "list")?.0;
             }
             Part::Handlers if !form.has_handlers => {}
             Part::Handlers => {
                 for handlers in HANDLERS {
-                    figures.extend(self.run(form, handlers, None).throughput(command()?)?);
+                    figures.extend(self.prepare(form, handlers, None).throughput(command()?)?);
                 }
             }
             // A recording contains a list of all its objects, but no lists of other sizes.
@@ -201,7 +202,7 @@ impl<'a> Bench<'a> {
                         break;
                     }
                     let (of_size, peak) =
-                        self.run(form, 1, Some(size)).sync_only(command()?, &size.to_string())?;
+                        self.prepare(form, 1, Some(size)).sync_only(command()?, &size.to_string())?;
                     figures.extend(of_size);
                     // Each size is ten times the size before.
                     next_peak = 10.0 * peak;
@@ -211,9 +212,10 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// Creates the [`Run`] that can measure a client, and starts nothing. `objects` is the number
-    /// of objects. With `None`, the client receives all recorded objects.
-    fn run(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
+    /// Returns the inputs for measuring the client `form` with this number of handlers.
+    ///
+    /// `objects` is the number of objects that the client lists. `None` means all recorded objects.
+    fn prepare(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
         let replayed = match form.encoding {
             Encoding::Json => &self.json,
             Encoding::Protobuf => &self.protobuf,
