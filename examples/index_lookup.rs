@@ -1,4 +1,4 @@
-//! Lookups by content: indexes with values of any type, typed handles, and several queries on one state of the store.
+//! Lookups by content: indexes with values of any type, and several queries on one state of the store.
 //!
 //! ```text
 //! cargo run --example index_lookup

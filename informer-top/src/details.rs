@@ -56,7 +56,7 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
 /// Returns three texts about an informer:
 /// - its health
 /// - its objects and resource versions
-/// - its events, lists and watches, and its handler calls per second
+/// - its numbers of events, lists and watches, and the rate of its handler calls
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();

@@ -69,8 +69,9 @@ impl LeaderElectionConfig {
     /// The deadline must be shorter than the [lease duration](Self::lease_duration), which remains
     /// 15 s unless it is set, too.
     ///
-    /// If the cancelled work does not end, the leader drops the future of the work. The time until
-    /// the drop is the average of the renew deadline and the lease duration: by default, 12.5 s.
+    /// If the cancelled work does not end, the leader drops the future of the work. This happens
+    /// after the average of the renew deadline and the lease duration, counted from the same
+    /// request: by default, after 12.5 s.
     ///
     /// Other candidates wait for the whole lease duration: by default, 15 s. So two candidates can
     /// lead at once only if the clock of one machine runs at least 1.2 times (15 s / 12.5 s) as

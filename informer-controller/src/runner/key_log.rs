@@ -1,5 +1,5 @@
-//! [`ParkedKey`], a key that waits for a cache, and [`FailedKey`], a key whose last reconcile call
-//! failed.
+//! [`ParkedKey`], a key that is not reconciled because a cache lacks objects, and [`FailedKey`], a
+//! key whose last reconcile call failed.
 
 use std::collections::HashMap;
 

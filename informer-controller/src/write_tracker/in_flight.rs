@@ -67,8 +67,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
 
     /// Reports that the request failed, but that the server has possibly applied the write.
     ///
-    /// The tracker uses `settlement` to read the written object from the server. If `settlement` is
-    /// `None`, this call only drops the guard.
+    /// The tracker uses `settlement` to read the written object from the server. Without
+    /// `settlement`, the call has the same effect as a drop of the guard.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.condition.take() {

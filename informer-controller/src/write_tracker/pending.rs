@@ -198,9 +198,8 @@ impl Condition {
         }
     }
 
-    /// Returns the resource version that a store must have reached to meet this condition. The
-    /// store is the sender of `receiver`. Returns `None` if this is not a
-    /// [`Version`](Self::Version) condition on that store.
+    /// Returns the resource version of a [`Version`](Self::Version) condition on one store: the
+    /// store whose resource version `receiver` receives. Returns `None` for every other condition.
     pub(super) fn version_in(&self, receiver: &Watermark) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermark, version } if watermark.same_channel(receiver) => Some(version),

@@ -79,7 +79,8 @@ pub(super) struct Progress {
     /// The lowest resource version of all watched namespaces ([`Feeds::minimum`]). `None` if the
     /// value is the same as in the last report.
     pub(super) minimum: Option<ResourceVersion>,
-    /// The namespaces that have a new resource version or have been released.
+    /// The namespaces with a new resource version, and the removed namespaces whose objects have all
+    /// been removed.
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
 
@@ -93,7 +94,7 @@ pub(super) struct Feeds {
     /// first report.
     announced: ResourceVersion,
     /// Whether the next [`Progress`] contains the minimum even if it equals `announced`. Set when
-    /// the consumer requeues an item, because the last report is then wrong.
+    /// the consumer requeues an item, because the consumer then ignores the last report.
     must_report_minimum: bool,
     has_progress: bool,
     is_finished: bool,

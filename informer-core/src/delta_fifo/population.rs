@@ -93,7 +93,8 @@ impl Population {
     ///
     /// - `is_initial`: whether the key belongs to the initial list. If `false`, the call has no
     ///   effect.
-    /// - `is_counted`: whether the number `queued` already includes this key.
+    /// - `is_counted`: whether this key is also counted as a queued key of the initial list, because
+    ///   a newer change of the key was queued.
     /// - `is_final_batch`: whether the batch in flight is the final batch. This method sets the
     ///   variable to `false` if the key belongs to the initial list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, is_final_batch: &mut bool) {

@@ -26,9 +26,8 @@ use crate::{AnyObject, Event, EventBatch};
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
     backlogs: Backlogs<AnyObject>,
-    /// Whether any published event has contained an [encoded](crate::Encoded) object. If so, a
-    /// handler receives a copy of each event that contains such an object. The copy decodes the
-    /// object when a handler first reads it.
+    /// Whether any published event has contained an [encoded](crate::Encoded) object. If so,
+    /// handlers receive copies of the events, which decode an object when a handler first reads it.
     has_encoded: Arc<AtomicBool>,
     /// Wakes `run` when a task has been added that must be spawned.
     task_added: Notify,

@@ -56,13 +56,13 @@ struct Reader<'t> {
     /// Whether the JSON key that was read last is not a field of the Rust struct. Always `false` if
     /// `ignored` is `None`.
     is_unknown_field: bool,
-    /// The index of the first token after the innermost object that is being read. 0 if this object
-    /// can't be an adjacently tagged enum, because its type is not a struct with two fields. Serde
-    /// requests such an enum as a struct with the fields tag and content.
+    /// If the innermost object that is being read has exactly two known fields: the index of the
+    /// first token after the object. Otherwise 0. Such an object can be an adjacently tagged enum,
+    /// whose two fields are the tag and the content.
     end_of_pair: usize,
-    /// The smallest index that may be added to `ignored`; 0 at the start. When the tag of an
-    /// adjacently tagged enum is read, this becomes the index of the first token after the enum. So
-    /// no field inside the enum is added: another variant can have the field.
+    /// Fields before this index are not recorded in `ignored`. When the tag of an adjacently tagged
+    /// enum is read, this becomes the index of the first token after the enum, because another
+    /// variant of the enum can have the fields that this variant lacks.
     min_ignored: usize,
 }
 

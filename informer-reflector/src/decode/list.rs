@@ -52,9 +52,10 @@ pub struct ListDecoder<K> {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that are already decoded.
     read: usize,
-    /// The initial and smallest value of `decode_threshold`: 256 KiB ([`SLICE`]), or less in tests.
+    /// The minimum number of undecoded bytes to collect before items are decoded: 256 KiB
+    /// ([`SLICE`]), or less in tests.
     slice: usize,
-    /// The number of undecoded bytes to collect before items are decoded: 256 KiB, or more while a
+    /// The number of undecoded bytes to collect before items are decoded: `slice`, or more while a
     /// large item is incomplete. So a large item is decoded only a few times.
     decode_threshold: usize,
     max_object_size: usize,

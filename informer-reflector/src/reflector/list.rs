@@ -47,8 +47,8 @@ pub(super) struct ListHistory {
     /// another cause, such as status 400, counts as a refusal, too.
     pub(super) is_last_seen_refused: bool,
     /// Whether the store may contain newer objects than the server's watch cache. Such objects come
-    /// from a list that failed or had no resource version. If the reflector knows no resource
-    /// version, its next list requests the newest state instead of the cached state.
+    /// from a list that failed or had no resource version. If this is `true` and the reflector knows
+    /// no resource version, its next list requests the newest state instead of the cached state.
     pub(super) has_newer_objects: bool,
     /// The number of streaming lists that failed for an unknown reason. An outage, for example, is
     /// a known reason. Each complete list resets this number to 0.

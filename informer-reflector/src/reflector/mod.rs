@@ -294,9 +294,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Moves the summary of this outage's failures out of `self`, and adds `error` to the summary.
-    /// The caller must set the fields `wait` and `retry_after_server`, and store the returned
-    /// summary in `self.outage_failures`.
+    /// Takes this outage's failures out of `self.outage_failures`, adds `error`, and returns them.
+    /// The caller must set `wait` and `retry_after_server` of the returned value, and store it in
+    /// `self.outage_failures`.
     fn take_outage_failures(&mut self, error: &ListWatchError) -> OutageFailures {
         let responses = self.config.server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;

@@ -108,8 +108,8 @@ enum Permission {
 }
 
 impl Waiter {
-    /// Returns the key that orders the waiters: `only_own_resource`, `sort_time` and `id`. The
-    /// waiter with the lowest key is first.
+    /// Returns the key that orders the waiters: the waiter with the lowest key is first. Waiters for
+    /// whom only their own resource is unavailable come last.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.only_own_resource, self.sort_time, self.id)
     }
@@ -321,8 +321,8 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Ends the recovery of one reflector, and logs the end of the outage if the outage is over.
-    /// `outcome` is `None` if the reflector failed again or was stopped.
+    /// Counts the end of one [`Recovery`], and logs the end of the outage if the outage is over.
+    /// `outcome` is the recovery's [`outcome`](Recovery#structfield.outcome).
     fn end_recovery(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
@@ -373,15 +373,16 @@ pub(super) enum Outcome {
     Resumed,
     /// The reflector's list is complete.
     Relisted,
-    /// The server has refused the reflector's request, for example with status 429.
+    /// The available server has responded to the reflector's request with an error, for example
+    /// with status 429.
     Refused,
 }
 
 /// The recovery of a reflector from an outage. Dropping this guard ends the recovery.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// How the recovery ended: with a lasting watch, a complete list, or a refused request. `None`
-    /// during the recovery, and if the reflector fails again or is stopped.
+    /// How the recovery ended. `None` during the recovery, and if the server becomes unavailable
+    /// again or the reflector is stopped.
     outcome: Option<Outcome>,
 }
 

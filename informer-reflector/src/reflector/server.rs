@@ -88,9 +88,9 @@ impl SharedServer {
         self.inner.outage.wait_for_turn(failures, queued).await;
     }
 
-    /// Starts the recovery of a reflector that got its first response after an outage. The caller
-    /// drops the returned value when a list is complete, when a watch has lasted a second, or when
-    /// the reflector must wait after another error.
+    /// Records that a reflector got its first response after an outage. The next waiting reflectors
+    /// can then send their requests. The caller drops the returned value when the reflector's list
+    /// is complete, its watch has lasted a second, or it must wait after another error.
     pub(super) fn begin_recovery(&self) -> Recovery {
         Outage::begin_recovery(&self.inner.outage)
     }

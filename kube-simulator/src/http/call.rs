@@ -131,7 +131,7 @@ impl Call {
         self.server.settings.cbor
     }
 
-    /// Returns the error for a body in an unsupported encoding.
+    /// Returns the error for a body whose `Content-Type` is not supported.
     fn unsupported(&self) -> Refusal {
         status::unsupported_media_type(&accept::media_types(self.takes_cbor()))
     }

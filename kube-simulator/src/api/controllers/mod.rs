@@ -18,7 +18,7 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
 use crate::storage::Object;
 
-/// The state of one call of [`after_write`]: the API, and a queue of the controllers' writes.
+/// The state of one call of [`after_write`].
 struct Run<'a> {
     api: &'a Api,
     /// The finished writes of the controllers that the controllers have not reacted to yet. Each

@@ -225,13 +225,11 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that stays stored after this delete request.
-///
-/// A delete request removes a namespace only if all of these are true:
-/// - An earlier request has set the deletion timestamp.
-/// - The spec of the namespace has no finalizers.
-/// - The simulator runs without controllers. A simulated namespace controller would remove the
-///   namespace itself.
+/// Returns whether the object is a namespace that stays stored after this delete request, for one
+/// of these reasons:
+/// - This request sets the deletion timestamp.
+/// - The spec of the namespace has finalizers.
+/// - The simulated namespace controller runs, which removes the namespace later.
 fn is_kept_namespace(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.api.behavior.controllers;

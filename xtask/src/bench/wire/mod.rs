@@ -212,7 +212,7 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// Returns the inputs for measuring the client `form` with this number of handlers.
+    /// Returns the inputs of one measurement of a client, `form`, with this number of handlers.
     ///
     /// `objects` is the number of objects that the client lists. `None` means all recorded objects.
     fn prepare(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
