@@ -206,6 +206,36 @@ async fn unserved_version_is_not_found_and_its_watches_end() {
 }
 
 #[tokio::test]
+async fn label_on_a_definition_does_not_end_watches() {
+    let simulator = crate::support::simulator().await;
+    simulator.create(&cron_tabs()).expect("a new definition");
+    let mut watch = Lines::open(&simulator, &format!("{CRON_TABS}?watch=true&resourceVersion=0")).await;
+    // The definition was stored without the defaults, which this request adds.
+    let label = json!({ "metadata": { "labels": { "app": "cron" } } });
+    let (code, definition) = patch(&simulator, DEFINITION, "merge-patch", &label).await;
+    assert_eq!((code, &definition["spec"]["names"]["listKind"]), (StatusCode::OK, &json!("CronTabList")));
+    // A watch that ends sends its unsent events first.
+    for name in ["one", "two"] {
+        post(&simulator, &cron_tab(name)).await;
+        assert_eq!(watch.next().await.expect("the watch continues")["object"]["metadata"]["name"], name);
+    }
+}
+
+#[tokio::test]
+async fn strict_patch_ignores_stored_unknown_fields() {
+    let simulator = simulator().await;
+    let mut tab = cron_tab("one");
+    tab["spec"]["stored"] = json!(1);
+    tab["metadata"]["namespace"] = json!("a");
+    simulator.create(&tab).expect("a new object");
+    let path = format!("{CRON_TABS}/one?fieldValidation=Strict");
+    let image = json!({ "spec": { "image": "b" } });
+    assert_eq!(patch(&simulator, &path, "merge-patch", &image).await.0, StatusCode::OK);
+    let unknown = json!({ "spec": { "unknown": 1 } });
+    assert_eq!(patch(&simulator, &path, "merge-patch", &unknown).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
 async fn updated_definition_replaces_the_selectable_fields() {
     let simulator = simulator().await;
     post(&simulator, &cron_tab("one")).await;

@@ -16,6 +16,11 @@ use crate::storage::{Backup, Object, Table};
 /// stops serving its resource.
 pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
+    let is_of_other = |stored: Arc<Object>| stored.uid != object.uid;
+    if definitions.table.get(&object.key).is_some_and(is_of_other) {
+        // The definition was deleted and created again meanwhile.
+        return;
+    }
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
         // Invalid definitions are ignored. A real server would reject them, but a test can store
         // them.

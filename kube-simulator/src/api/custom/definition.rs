@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::api::status::FieldError;
+use crate::api::writes::{Body, object_mut};
 use crate::kinds::{Column, ResourceKind, Scale};
 
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct Definition {
     /// The resource in the version in which objects are stored. This version can have
     /// `served: false`.
     pub(crate) stored: ResourceKind,
-    /// The whole `spec`.
+    /// The whole `spec`, with its [defaults](fill_defaults).
     pub(crate) spec: Value,
 }
 
@@ -102,9 +103,23 @@ struct SelectableField {
     json_path: String,
 }
 
+/// Adds the defaults of a definition's `spec`.
+pub(crate) fn fill_defaults(spec: &mut Body) {
+    spec.entry("conversion").or_insert_with(|| json!({ "strategy": "None" }));
+    let names = object_mut(spec, "names");
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
+    names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+}
+
 impl Definition {
     pub(crate) fn read(definition: &Value) -> Result<Self, FieldError> {
-        let spec = Spec::deserialize(&definition["spec"])
+        // A test can store a definition without defaults.
+        let mut filled = definition["spec"].clone();
+        if let Value::Object(spec) = &mut filled {
+            fill_defaults(spec);
+        }
+        let spec = Spec::deserialize(&filled)
             .map_err(|error| FieldError::invalid("spec", "\"\"", &error.to_string()))?;
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let expected = format!("{}.{}", spec.names.plural, spec.group);
@@ -129,7 +144,7 @@ impl Definition {
         Ok(Self {
             served: served.map(|version| spec.describe(version)).collect(),
             stored: spec.describe(stored),
-            spec: definition["spec"].clone(),
+            spec: filled,
         })
     }
 }

@@ -4,6 +4,6 @@ mod conditions;
 mod definition;
 
 pub(crate) use conditions::{accept, set_terminating};
-pub(crate) use definition::Definition;
+pub(crate) use definition::{Definition, fill_defaults};
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -8,7 +8,7 @@ use super::{
     Body, CUSTOM_RESOURCES, Writer, finalizers, limits, metadata, metadata_mut, metadata_str, namespace,
     object_mut,
 };
-use crate::api::custom::{DEFINITIONS, Definition};
+use crate::api::custom::{self, DEFINITIONS, Definition};
 use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
@@ -77,12 +77,7 @@ fn admit_custom_resource(schema: &Value, body: &mut Body) -> Vec<FieldError> {
 }
 
 fn admit_definition(body: &mut Body) -> Vec<FieldError> {
-    let spec = object_mut(body, "spec");
-    spec.entry("conversion").or_insert_with(|| json!({ "strategy": "None" }));
-    let names = object_mut(spec, "names");
-    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
-    names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+    custom::fill_defaults(object_mut(body, "spec"));
     let definition = Value::Object(body.clone());
     match Definition::read(&definition) {
         Ok(_) => check_stored_versions(&definition),

@@ -6,6 +6,7 @@ use super::identity::{check_name, check_same_uid, check_type_and_namespace};
 use super::update::{Change, Part, replace};
 use super::{Body, Outcome, Writer, apply, json_patch, metadata, strategic};
 use crate::api::autoscaling;
+use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 
@@ -63,6 +64,11 @@ pub(super) fn patch(
         seen.insert("apiVersion".to_owned(), kind.api_version().into());
         if autoscaling::is_converted(kind) {
             autoscaling::to_v1(&mut seen);
+        }
+        if let Some(schema) = &kind.schema {
+            let mut object = Value::Object(seen);
+            schema::prune(schema, &mut object);
+            seen = serde_json::from_value(object).unwrap_or_default();
         }
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;
