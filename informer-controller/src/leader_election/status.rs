@@ -61,7 +61,8 @@ impl ElectionStatus {
     }
 
     /// Returns why the last attempt to acquire, renew or release the lease failed. `None` if it did
-    /// not fail. An attempt that finds another leader does not count as failed.
+    /// not fail. If a request of the current attempt has failed, returns this failure. An attempt
+    /// that finds another leader does not count as failed.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()

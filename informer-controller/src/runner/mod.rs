@@ -80,10 +80,10 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///   longer than the [sync timeout](Self::sync_timeout), a warning names the namespace. If the
 ///   informer stops before it has listed the namespace, the key is dropped.
 /// - A key is dropped without a call if its namespace was
-///   [removed](SharedIndexInformer::remove_namespace) from all informers that queue keys: a call
-///   would treat its object as deleted. If only some of these informers have removed the namespace,
-///   the key is parked. If the namespace is removed during a call,
-///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
+///   [removed](SharedIndexInformer::remove_namespace) from an informer that queues keys, and no
+///   other such informer watches the namespace: a call would treat its object as deleted. While
+///   another one watches the namespace, the key is parked. If the namespace is removed during a
+///   call, [`ReconcileRequest::is_namespace_watched`] returns `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked until the caches have the

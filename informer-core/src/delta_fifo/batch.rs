@@ -146,7 +146,7 @@ impl<K: 'static> Batch<K> {
     /// Returns the watermark: the resource version that the consumer's store has after this batch.
     ///
     /// Returns `None` in three cases:
-    /// - An earlier batch has reported the same watermark.
+    /// - The watermark has not been set since an earlier batch reported it, or has never been set.
     /// - Other changes were still queued when this batch was taken.
     /// - An item of this batch has been requeued.
     ///

@@ -16,7 +16,9 @@ impl SharedInformerFactory {
     /// Stops one informer, removes it from the factory, and waits until its tasks have ended. Other
     /// informers continue. The store of the stopped informer can still be read, but no longer
     /// changes. If the program requests this informer from the factory again, as with
-    /// `factory.core().v1().secrets()`, the factory creates a new informer.
+    /// `factory.core().v1().secrets()`, the factory creates a new informer, which starts at the
+    /// next [`start`](Self::start), or at once with
+    /// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after).
     ///
     /// Returns whether this factory had the informer: `false` if the informer belongs to another
     /// factory or was removed before.
