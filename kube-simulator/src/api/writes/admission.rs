@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Body, CUSTOM_RESOURCES, Writer, finalizers, limits, metadata, metadata_mut, metadata_str, namespace,
