@@ -72,8 +72,8 @@ impl<K> Mailbox<K> {
     }
 
     /// Sets the objects that existed when the handler was added. The handler receives them first.
-    /// `completes_initial_list` says whether they are the whole initial list. Must be called before
-    /// the first take.
+    /// `completes_initial_list` is `true` if they are the whole initial list. Call this before the
+    /// handler takes its first event.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }

@@ -114,9 +114,9 @@ impl Cluster {
         }
     }
 
-    /// Returns the path of the control plane's kubeconfig file. The file has two contexts: `admin`,
-    /// the current one, has all permissions. `nobody` has only the permissions of every
-    /// authenticated user.
+    /// Returns the path of the control plane's kubeconfig file. The file has two contexts.
+    /// `admin`, the default, has all permissions. `nobody` has only the permissions that all
+    /// authenticated users have.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -66,9 +66,11 @@ pub(super) fn patch(
             autoscaling::to_v1(&mut seen);
         }
         if let Some(schema) = &kind.schema {
-            let mut object = Value::Object(seen);
+            let mut object = Value::Object(std::mem::take(&mut seen));
             schema::prune(schema, &mut object);
-            seen = serde_json::from_value(object).unwrap_or_default();
+            if let Value::Object(pruned) = object {
+                seen = pruned;
+            }
         }
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;
