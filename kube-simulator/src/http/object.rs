@@ -137,7 +137,7 @@ fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     let mut writer = target.writer(call);
     writer.options.dry_run = options.is_dry_run();
     match writer.delete(target.name, &options)? {
-        Outcome::Removed(last) if !kind.returns_deleted => {
+        Outcome::Removed { object: last, .. } if !kind.returns_deleted => {
             let deleted = status::deleted(kind, target.name, &last.uid);
             Ok(respond::status(&deleted, call.accepted.encoding))
         }

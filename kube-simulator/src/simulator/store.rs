@@ -148,7 +148,7 @@ impl ObjectStore {
             let old = transaction.current(key).ok_or_else(|| status::not_found(kind, name))?;
             Ok::<_, Refusal>(transaction.remove_corrupt(key, old.decode()))
         })?;
-        controllers::after_write(&self.server.api, &self.served, &Outcome::Removed(last.clone()));
+        controllers::after_write(&self.server.api, &self.served, &Outcome::removed(last.clone()));
         Ok(StoredObject(last))
     }
 

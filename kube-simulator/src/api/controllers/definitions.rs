@@ -27,7 +27,7 @@ pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome)
         return;
     };
     match outcome {
-        Outcome::Removed(_) => stop_serving(run.api, &definition),
+        Outcome::Removed { .. } => stop_serving(run.api, &definition),
         Outcome::Stored { .. } if object.terminating => delete_objects(run, definitions, object, &definition),
         Outcome::Created(_) | Outcome::Stored { .. } => {
             serve(run.api, &definition);

@@ -43,11 +43,11 @@ impl Run<'_> {
         }
         let controllers = self.api.behavior.controllers;
         match outcome {
-            Outcome::Removed(object) => {
+            Outcome::Removed { before, .. } => {
                 definitions::after_removal(self, served);
                 if controllers {
-                    garbage::after_removal(self, object);
-                    namespaces::after_removal(self, object);
+                    garbage::after_removal(self, before);
+                    namespaces::after_removal(self, before);
                 }
             }
             Outcome::Stored { object, before } if controllers => {

@@ -48,6 +48,6 @@ fn finish(run: &mut Run<'_>, namespaces: &Served, name: &str) {
         None
     });
     if let Some(removed) = removed {
-        run.written.push_back((namespaces.clone(), Outcome::Removed(removed)));
+        run.written.push_back((namespaces.clone(), Outcome::removed(removed)));
     }
 }

@@ -186,15 +186,14 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
             }
             (true, false) => Ok(Outcome::Stored { object: transaction.put(&key, body), before: old }),
             (false, true) if ending.marks_first => {
-                Ok(Outcome::Removed(Object::encode(kind, key.clone(), body, old.resource_version)))
+                Ok(Outcome::removed(Object::encode(kind, key.clone(), body, old.resource_version)))
             }
-            (false, true) => Ok(Outcome::Removed(old)),
-            (false, false) => {
-                if ending.marks_first && is_changed {
-                    transaction.put(&key, body.clone());
-                }
-                Ok(Outcome::Removed(transaction.remove(&key, body)))
+            (false, true) => Ok(Outcome::removed(old)),
+            (false, false) if ending.marks_first && is_changed => {
+                transaction.put(&key, body.clone());
+                Ok(Outcome::removed(transaction.remove(&key, body)))
             }
+            (false, false) => Ok(Outcome::removed(transaction.remove(&key, old.decode()))),
         }
     })
 }

@@ -51,9 +51,9 @@ pub(crate) enum Outcome {
     Created(Arc<Object>),
     /// The object as it is stored now (or would be, in a dry run), and as it was stored before.
     Stored { object: Arc<Object>, before: Arc<Object> },
-    /// The removed object, as it was stored last. But if a client removed its last finalizer by an
-    /// update: the object with the content of this update.
-    Removed(Arc<Object>),
+    /// The removed object as the response shows it, and as it was stored before. The two differ if
+    /// an update removed the last finalizer: the response then shows the content of the update.
+    Removed { object: Arc<Object>, before: Arc<Object> },
 }
 
 /// The options of a write. The default options are for writes without HTTP.
@@ -175,15 +175,20 @@ impl Outcome {
         Self::Stored { before: object.clone(), object }
     }
 
+    /// Returns the outcome of a removal whose response shows the object as it was stored last.
+    pub(crate) fn removed(object: Arc<Object>) -> Self {
+        Self::Removed { before: object.clone(), object }
+    }
+
     pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
-            Self::Created(object) | Self::Stored { object, .. } | Self::Removed(object) => object,
+            Self::Created(object) | Self::Stored { object, .. } | Self::Removed { object, .. } => object,
         }
     }
 
     pub(crate) fn into_object(self) -> Arc<Object> {
         match self {
-            Self::Created(object) | Self::Stored { object, .. } | Self::Removed(object) => object,
+            Self::Created(object) | Self::Stored { object, .. } | Self::Removed { object, .. } => object,
         }
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
         check_preconditions(kind, &old, &body)?;
         keep_identity(&old, &mut body);
         if is_removed_now(writer, &body, Part::Whole) {
-            return Ok(Outcome::Removed(transaction.remove(&key, old.decode())));
+            return Ok(Outcome::removed(transaction.remove(&key, old.decode())));
         }
         Ok(Outcome::Stored { object: transaction.put(&key, body), before: old })
     })
@@ -193,8 +193,8 @@ pub(super) fn replace(
         // The `DELETED` event has the stored object. The response has the written object with the
         // version from before the removal.
         transaction.remove(&old.key, before.clone());
-        let last = Object::encode(transaction.kind, old.key.clone(), after, old.resource_version);
-        return Ok(Outcome::Removed(last));
+        let object = Object::encode(transaction.kind, old.key.clone(), after, old.resource_version);
+        return Ok(Outcome::Removed { object, before: old.clone() });
     }
     if part != Part::Whole {
         limits::check_size(&after)?;

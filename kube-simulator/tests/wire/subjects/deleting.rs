@@ -28,6 +28,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(delete_with_two_policies_is_refused),
         scenario(unfinished_delete_without_orphans_is_accepted),
         scenario(an_object_with_a_finalizer_is_only_marked),
+        scenario(deletion_of_an_orphan_finalizer_sends_one_event),
         scenario(a_second_delete_of_a_marked_object_changes_nothing),
         scenario(a_marked_object_can_be_changed),
         scenario(a_marked_object_keeps_its_deletion_timestamp),
@@ -214,6 +215,17 @@ async fn an_object_with_a_finalizer_is_only_marked(server: Server) {
     assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 0);
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), marked);
+}
+
+async fn deletion_of_an_orphan_finalizer_sends_one_event(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["orphan"]);
+    let created = server.create(&server.secrets(), &object).await;
+    let mut watch = server.watch(&[("resourceVersion", &version(&created).to_string())]).await;
+    delete(&server, &json!({ "propagationPolicy": "Background" })).await.expect(200);
+    let deleted = watch.expect("DELETED").await;
+    assert!(deleted["metadata"].get("deletionTimestamp").is_none(), "{deleted}");
+    assert_eq!(deleted["metadata"]["finalizers"], json!(["orphan"]));
 }
 
 async fn a_second_delete_of_a_marked_object_changes_nothing(server: Server) {

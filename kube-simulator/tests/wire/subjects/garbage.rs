@@ -25,6 +25,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_ownership_cycle_of_three_is_deleted),
         scenario(owner_is_deleted_once_a_dependent_drops_its_reference),
         scenario(owner_is_deleted_once_a_dependent_stops_blocking_it),
+        scenario(owner_is_deleted_once_one_patch_removes_its_dependent),
         scenario(dependent_with_an_owner_of_unknown_kind_is_kept),
         scenario(cluster_scoped_dependent_of_a_namespaced_owner_is_kept),
         scenario(object_with_a_missing_owner_is_deleted)
@@ -253,6 +254,17 @@ async fn owner_is_deleted_once_a_dependent_drops_its_reference(server: Server) {
 
 async fn owner_is_deleted_once_a_dependent_stops_blocking_it(server: Server) {
     unblock_owner(&server, |parent| json!([reference(parent, false)])).await;
+}
+
+async fn owner_is_deleted_once_one_patch_removes_its_dependent(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    owned_by(&server, "child", &[&parent], true).await;
+    hold(&server, "child", true).await;
+    delete(&server, "parent", "Foreground").await;
+    until(&server, |secrets| secrets.len() == 2 && secrets.iter().all(is_marked)).await;
+    let patch = json!({ "metadata": { "finalizers": null, "ownerReferences": null } });
+    server.patch(&server.secret_path("child"), MERGE, &patch).await.expect(200);
+    until_left(&server, &[]).await;
 }
 
 async fn dependent_with_an_owner_of_unknown_kind_is_kept(server: Server) {
