@@ -33,7 +33,7 @@ use informer_core::{ListWatchError, ListerWatcher, ReflectorStore, Storage};
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -274,42 +274,40 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         if matches!(error, ListWatchError::Status { .. }) && !error.is_unavailable() {
             self.finish_recovery(Outcome::Refused);
         }
-        self.recovery = None;
-        let retry_after_server = clamped(error.retry_after());
         let mut wait = self.backoff.next(error.retry_after());
         let failures = error.is_unavailable().then(|| self.take_outage_failures(&error));
-        if let Some(failures) = &failures {
-            let half = failures.since.elapsed() / 2;
-            wait = wait.min(half.max(self.backoff.max_first_wait())).max(retry_after_server);
-        }
+        // Only after the failures are counted: otherwise, no reflector would be part of the outage
+        // in between, and the outage would be logged again.
+        self.recovery = None;
+        let Some(mut failures) = failures else {
+            self.report_failure(&error, next, wait);
+            self.reporter.request_failed(error, wait, false);
+            return sleep(wait).await;
+        };
+        let half = failures.since.elapsed() / 2;
+        wait = wait.min(half.max(self.backoff.max_first_wait())).max(failures.retry_after_server);
+        failures.wait = wait;
         self.report_failure(&error, next, wait);
-        self.reporter.request_failed(
-            error,
-            wait,
-            failures.as_ref().is_some_and(|failures| !failures.only_own_resource),
-        );
-        let Some(failures) = failures else { return sleep(wait).await };
-        let failures = self.outage_failures.insert(OutageFailures { wait, retry_after_server, ..failures });
+        self.reporter.request_failed(error, wait, !failures.only_own_resource);
+        let failures = self.outage_failures.insert(failures);
         let reporter = &self.reporter;
         self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
     /// Takes this outage's failures out of `self.outage_failures`, adds `error`, and returns them.
-    /// The caller must set `wait` and `retry_after_server` of the returned value, and store it in
-    /// `self.outage_failures`.
+    /// The caller must set `wait` of the returned value, and store it in `self.outage_failures`.
     fn take_outage_failures(&mut self, error: &ListWatchError) -> OutageFailures {
-        let responses = self.config.server.responses();
+        let server = &self.config.server;
+        let responses = server.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
         let earlier = self.outage_failures.take();
-        OutageFailures {
-            resource: self.lister_watcher.description().into(),
-            error: error.to_string(),
-            since: earlier.as_ref().map_or_else(Instant::now, |earlier| earlier.since),
-            count: earlier.as_ref().map_or(0, |earlier| earlier.count) + 1,
-            only_own_resource: earlier.is_some_and(|earlier| earlier.only_own_resource || others_are_served),
-            wait: Duration::ZERO,
-            retry_after_server: Duration::ZERO,
-        }
+        let mut failures =
+            earlier.unwrap_or_else(|| server.begin_failures(self.lister_watcher.description()));
+        failures.only_own_resource |= failures.count > 0 && others_are_served;
+        failures.count += 1;
+        failures.error = error.to_string();
+        failures.retry_after_server = clamped(error.retry_after());
+        failures
     }
 
     fn finish_recovery(&mut self, outcome: Outcome) {
@@ -341,8 +339,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         };
         if is_response {
             self.config.server.count_response();
-            if self.outage_failures.take().is_some() {
+            if self.outage_failures.is_some() {
                 self.recovery = Some(self.config.server.begin_recovery());
+                self.outage_failures = None;
             }
         }
         answer

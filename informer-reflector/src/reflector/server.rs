@@ -77,6 +77,11 @@ impl SharedServer {
         self.inner.unsupported.lock().insert(resource.to_owned(), until);
     }
 
+    /// Counts a reflector as failing until the returned value, which has no failure yet, is dropped.
+    pub(super) fn begin_failures(&self, resource: &str) -> OutageFailures {
+        Outage::begin_failures(&self.inner.outage, resource)
+    }
+
     /// Waits until a reflector can send its next request to an unavailable server. If the reflector
     /// still waits when its backoff is over, calls `queued` with the expected time of its request.
     /// Calls `queued` again each time the expected time changes.
@@ -133,16 +138,10 @@ mod tests {
         assert!(server.may_stream("pods"));
     }
 
-    fn failures_since(since: Instant, wait: Duration) -> OutageFailures {
-        OutageFailures {
-            resource: "pods".into(),
-            error: "connection refused".into(),
-            since,
-            count: 1,
-            only_own_resource: false,
-            wait,
-            retry_after_server: Duration::ZERO,
-        }
+    fn failures_since(server: &SharedServer, since: Instant, wait: Duration) -> OutageFailures {
+        let mut failures = server.begin_failures("pods");
+        (failures.since, failures.wait, failures.count) = (since, wait, 1);
+        failures
     }
 
     #[tokio::test(start_paused = true)]
@@ -151,11 +150,11 @@ mod tests {
         tokio::time::advance(Duration::from_secs(40)).await;
         // The first reflector uses a turn. The second has failed for long, so its turn is five
         // seconds later. The third has just failed, and comes after the second.
-        let first = failures_since(Instant::now(), Duration::from_millis(40_900));
-        let second = failures_since(start, Duration::from_secs(41));
+        let first = failures_since(&server, Instant::now(), Duration::from_millis(40_900));
+        let second = failures_since(&server, start, Duration::from_secs(41));
         let third = async {
             tokio::time::sleep(Duration::from_secs(41)).await;
-            let failures = failures_since(Instant::now(), Duration::ZERO);
+            let failures = failures_since(&server, Instant::now(), Duration::ZERO);
             let mut reports = 0;
             let queued = |until: Instant| {
                 reports += 1;
@@ -172,8 +171,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn permission_of_a_dropped_wait_passes_to_the_next() {
-        let failures = failures_since(Instant::now(), Duration::from_secs(60 * 60));
         let server = SharedServer::new();
+        let failures = failures_since(&server, Instant::now(), Duration::from_secs(60 * 60));
         let mut waits: Vec<_> = (0..3).map(|_| Box::pin(server.wait_for_turn(&failures, |_| {}))).collect();
         for wait in &mut waits {
             assert!(futures::poll!(wait).is_pending(), "the backoff of an hour is not over");

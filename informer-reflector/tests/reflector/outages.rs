@@ -337,6 +337,26 @@ async fn outage_after_a_stop_in_an_outage_is_logged() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn outage_after_a_stop_in_a_request_or_recovery_is_logged() {
+    let away = || ListWatchError::Unreachable("connection refused".into());
+    let (known, log) = (SharedServer::new(), Log::default());
+    let _logging = log.start();
+    for is_recovering in [false, true, false] {
+        let mut lines = vec![Line::ListFails(away()), Line::ListFails(away())];
+        if is_recovering {
+            lines.push(Line::HalfPage(vec![]));
+        }
+        let mut run = Run::with(lines, ReflectorConfig::new().server(known.clone()));
+        run.expect_requests(&["list 0 500"; 3]).await;
+        run.shutdown.cancel();
+        run.task.await.expect("the reflector stops");
+    }
+    let lines = log.lines.lock();
+    let outages = lines.iter().filter(|line| line.contains("API server unavailable"));
+    assert_eq!(outages.count(), 3, "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn health_shows_the_wait_for_a_turn() {
     let server = Server::default();
     server.goes_away();

@@ -10,29 +10,23 @@
 //! reflector's list is complete, its watch has lasted a second, or the reflector must wait after an
 //! error.
 
+mod queue;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// The minimum time between two turns.
-const MIN_SPACING: Duration = Duration::from_millis(300);
-
-/// The maximum time between two turns.
-const MAX_SPACING: Duration = Duration::from_secs(5);
-
-/// The number of extra permissions that a reflector's first response after an outage creates.
-const EXTRA_PER_RESPONSE: usize = 2;
+use self::queue::{MAX_SPACING, MIN_SPACING, Permission, Queue};
 
 /// The longest random pause before a request with an extra permission. It spreads the requests.
 const MAX_EXTRA_JITTER: Duration = Duration::from_millis(100);
 
 /// The failed requests of one reflector since the server became unavailable.
-#[derive(Debug, Clone)]
 pub(super) struct OutageFailures {
+    outage: Arc<Outage>,
     /// The resource and scope, for logs.
     pub(super) resource: Arc<str>,
     /// The last error, for logs.
@@ -48,22 +42,28 @@ pub(super) struct OutageFailures {
     pub(super) retry_after_server: Duration,
 }
 
+impl Drop for OutageFailures {
+    fn drop(&mut self) {
+        let mut state = self.outage.state.lock();
+        state.failing -= 1;
+        state.forget_unwatched();
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Outage {
     /// The number of responses to all reflectors, not counting 502, 503 and 504.
     responses: AtomicU64,
-    queue: Mutex<Queue>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Queue {
-    waiters: Vec<Waiter>,
-    next_id: u64,
-    last_turn: Option<Instant>,
-    /// The number of available extra permissions: those that no waiter has received yet.
-    extra_permissions: usize,
-    logged: Option<LoggedOutage>,
+struct State {
+    queue: Queue,
+    /// The number of reflectors that have failed and got no response since.
+    failing: usize,
     recovering: RecoveryCounts,
+    logged: Option<LoggedOutage>,
 }
 
 struct LoggedOutage {
@@ -83,150 +83,32 @@ struct RecoveryCounts {
     relisted: usize,
 }
 
-/// A reflector that waits to send its request to the unavailable server.
-struct Waiter {
-    id: u64,
-    since: Instant,
-    only_own_resource: bool,
-    /// The time by which waiters are sorted. The longer a reflector has been failing, the later is
-    /// this time, so that a permanent failure delays no other reflectors.
-    sort_time: Instant,
-    /// The end of the wait that the server requested (`Retry-After`), or the time of joining the
-    /// queue if it requested none. The waiter receives no permission before this time.
-    retry_after_until: Instant,
-    /// The end of the backoff. Before it, the reflector can send a request only with an extra
-    /// permission.
-    ready_at: Instant,
-    permission: Option<Permission>,
-    wake: Arc<Notify>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Permission {
-    Turn,
-    Extra,
-}
-
-impl Waiter {
-    /// Returns the key that orders the waiters: the waiter with the lowest key is first. Waiters for
-    /// whom only their own resource is unavailable come last.
-    fn rank(&self) -> (bool, Instant, u64) {
-        (self.only_own_resource, self.sort_time, self.id)
-    }
-
-    /// Returns the minimum pause before this waiter's turn, measured from the last turn of any
-    /// waiter. The longer the reflector has been failing, the longer is the pause.
-    fn spacing(&self, now: Instant) -> Duration {
-        (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
-    }
-
-    fn permit(&mut self, permission: Permission) {
-        self.permission = Some(permission);
-        self.wake.notify_one();
-    }
-}
-
-impl Queue {
-    /// Adds a reflector whose last request has failed. Returns the ID of its entry, and the
-    /// notification that wakes its task.
-    fn join(&mut self, failures: &OutageFailures, now: Instant) -> (u64, Arc<Notify>) {
-        // The request has failed, so the server can still be unavailable.
-        self.extra_permissions = 0;
-        let id = self.next_id;
-        self.next_id += 1;
-        let wake = Arc::new(Notify::new());
-        self.waiters.push(Waiter {
-            id,
-            since: failures.since,
-            only_own_resource: failures.only_own_resource,
-            sort_time: now + now.saturating_duration_since(failures.since),
-            retry_after_until: now + failures.retry_after_server,
-            ready_at: now + failures.wait.max(failures.retry_after_server),
-            permission: None,
-            wake: Arc::clone(&wake),
-        });
-        (id, wake)
-    }
-
-    /// Removes a reflector. An unused permission passes to the next reflector.
-    fn leave(&mut self, id: u64, has_used_permission: bool) {
-        let Some(position) = self.waiters.iter().position(|waiter| waiter.id == id) else { return };
-        match self.waiters.remove(position).permission {
-            Some(Permission::Turn) if !has_used_permission => self.last_turn = None,
-            Some(Permission::Extra) if !has_used_permission => self.extra_permissions += 1,
-            _ => {}
-        }
-        // The removed waiter was possibly the first one. The waiter that is the first now must wake
-        // to grant turns.
-        if let Some(first) = self.first(|_| true) {
-            first.wake.notify_one();
-        }
-        // The last waiter was stopped, so no reflector will log the outage's end.
-        if !has_used_permission && self.waiters.is_empty() && self.recovering.pending == 0 {
+impl State {
+    /// Forgets that the outage was logged if all its reflectors were stopped: no reflector will log
+    /// its end.
+    fn forget_unwatched(&mut self) {
+        if self.failing == 0 && self.recovering.pending == 0 {
             self.logged = None;
         }
-    }
-
-    /// Returns the first reflector that has no permission and satisfies the condition.
-    fn first(&mut self, condition: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
-        let waiting =
-            self.waiters.iter_mut().filter(|waiter| waiter.permission.is_none() && condition(waiter));
-        waiting.min_by_key(|waiter| waiter.rank())
-    }
-
-    /// Returns the earliest time for a turn of `waiter`. Turns of other waiters can delay it.
-    fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
-        let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
-        waiter.ready_at.max(spaced)
-    }
-
-    /// Grants a turn to the first reflector whose backoff is over, if enough time has passed since
-    /// the last turn.
-    fn grant_turn(&mut self, now: Instant) {
-        let last_turn = self.last_turn;
-        let first = self.first(|waiter| waiter.ready_at <= now);
-        if let Some(first) = first
-            && last_turn.is_none_or(|last| last + first.spacing(now) <= now)
-        {
-            first.permit(Permission::Turn);
-            self.last_turn = Some(now);
-        }
-    }
-
-    /// Gives each available extra permission to the first waiter without a permission. The waiter's
-    /// backoff can still last, but its `Retry-After` must be over. Extra permissions for which
-    /// there is no such waiter stay available.
-    fn grant_extra(&mut self, now: Instant) {
-        while self.extra_permissions > 0 {
-            let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
-            first.permit(Permission::Extra);
-            self.extra_permissions -= 1;
-        }
-    }
-
-    /// Returns two times: when the task of reflector `id` must wake to grant permissions, and when
-    /// this reflector will probably send its own next request.
-    fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
-        let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
-        let before = self.waiters.iter().filter(|waiter| {
-            waiter.permission.is_none()
-                && waiter.ready_at <= own.ready_at.max(now)
-                && waiter.rank() < own.rank()
-        });
-        let before = u32::try_from(before.count()).unwrap_or(u32::MAX);
-        let turn = self.turn_of(own, now);
-        // The time can have passed: a waiter with a longer spacing comes first and is not due yet.
-        let expected = (turn + own.spacing(now).saturating_mul(before)).max(now);
-        let wake_at = if self.extra_permissions > 0 && own.retry_after_until > now {
-            own.retry_after_until
-        } else {
-            turn
-        };
-        (wake_at.max(now), expected)
     }
 }
 
 impl Outage {
+    /// Counts a reflector as failing until the returned value is dropped.
+    pub(super) fn begin_failures(this: &Arc<Self>, resource: &str) -> OutageFailures {
+        this.state.lock().failing += 1;
+        OutageFailures {
+            outage: Arc::clone(this),
+            resource: resource.into(),
+            error: String::new(),
+            since: Instant::now(),
+            count: 0,
+            only_own_resource: false,
+            wait: Duration::ZERO,
+            retry_after_server: Duration::ZERO,
+        }
+    }
+
     /// Waits until the reflector can send its next request to the unavailable server. If the
     /// reflector still waits at the end of its backoff, calls `queued` with the expected time of
     /// its request, and calls `queued` again when the expected time changes.
@@ -234,14 +116,14 @@ impl Outage {
     /// # Cancel safety
     /// If the future is dropped, an unused permission passes to the next reflector in the queue.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, mut queued: impl FnMut(Instant)) {
-        let (id, wake) = self.queue.lock().join(failures, Instant::now());
+        let (id, wake) = self.state.lock().queue.join(failures, Instant::now());
         let mut entry = QueueEntry { outage: self, id, has_used_permission: false };
         self.log_outage(failures);
         let mut reported_turn = None;
         let permission = loop {
             let now = Instant::now();
             let (permission, wake_at, expected, ready_at) = {
-                let mut queue = self.queue.lock();
+                let queue = &mut self.state.lock().queue;
                 queue.grant_extra(now);
                 queue.grant_turn(now);
                 let own = queue.waiters.iter().find(|waiter| waiter.id == id);
@@ -282,12 +164,12 @@ impl Outage {
             return;
         }
         let waiting = {
-            let mut queue = self.queue.lock();
-            let waiting = queue.waiters.iter().filter(|waiter| !waiter.only_own_resource).count();
-            if queue.logged.as_ref().is_some_and(|logged| waiting < 4 * logged.waiting) {
+            let mut state = self.state.lock();
+            let waiting = state.queue.waiters.iter().filter(|waiter| !waiter.only_own_resource).count();
+            if state.logged.as_ref().is_some_and(|logged| waiting < 4 * logged.waiting) {
                 return;
             }
-            queue.logged = Some(LoggedOutage { since: failures.since, waiting });
+            state.logged = Some(LoggedOutage { since: failures.since, waiting });
             waiting
         };
         let OutageFailures { resource, error, .. } = failures;
@@ -301,15 +183,10 @@ impl Outage {
     /// more extra permissions available to waiters, and lets the next turn follow without a pause.
     /// The recovery ends when the caller drops the returned guard.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
-        let mut queue = this.queue.lock();
-        queue.recovering.pending += 1;
-        queue.last_turn = None;
-        queue.extra_permissions = (queue.extra_permissions + EXTRA_PER_RESPONSE).min(queue.waiters.len());
-        queue.grant_extra(Instant::now());
-        // All waiters wake and check for a permission. A waiter whose `Retry-After` is not over
-        // checks again when it is over.
-        queue.waiters.iter().for_each(|waiter| waiter.wake.notify_one());
-        drop(queue);
+        let mut state = this.state.lock();
+        state.recovering.pending += 1;
+        state.queue.permit_more(Instant::now());
+        drop(state);
         Recovery { outage: Arc::clone(this), outcome: None }
     }
 
@@ -325,9 +202,9 @@ impl Outage {
     /// `outcome` is the recovery's [`outcome`](Recovery#structfield.outcome).
     fn end_recovery(&self, outcome: Option<Outcome>) {
         let over = {
-            let mut queue = self.queue.lock();
-            let is_awaited = queue.waiters.iter().any(|waiter| !waiter.only_own_resource);
-            let recovering = &mut queue.recovering;
+            let mut state = self.state.lock();
+            let is_awaited = state.queue.waiters.iter().any(|waiter| !waiter.only_own_resource);
+            let recovering = &mut state.recovering;
             recovering.pending -= 1;
             let mut is_over = false;
             match outcome {
@@ -339,10 +216,11 @@ impl Outage {
             // One complete list or lasting watch of any reflector shows that the server works.
             is_over |= recovering.resumed + recovering.relisted > 0;
             if recovering.pending > 0 || !is_over {
+                state.forget_unwatched();
                 return;
             }
             let counted = std::mem::take(recovering);
-            queue.logged.take().map(|logged| (logged, counted, queue.waiters.len()))
+            state.logged.take().map(|logged| (logged, counted, state.queue.waiters.len()))
         };
         if let Some((logged, RecoveryCounts { resumed, relisted, .. }, waiting)) = over {
             let outage = logged.since.elapsed();
@@ -362,7 +240,7 @@ struct QueueEntry<'o> {
 
 impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
-        self.outage.queue.lock().leave(self.id, self.has_used_permission);
+        self.outage.state.lock().queue.leave(self.id, self.has_used_permission);
     }
 }
 
