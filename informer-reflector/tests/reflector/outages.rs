@@ -227,6 +227,27 @@ async fn outage_of_forty_informers_is_logged_in_two_lines() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn logged_outage_began_with_its_first_failure() {
+    let (known, server, log) = (SharedServer::new(), Server::default(), Log::default());
+    let _logging = log.start();
+    server.goes_away();
+    let mut first = Reflectors::sharing(&known, &server, 1);
+    sleep(Duration::from_secs(60)).await;
+    // The outage is logged again, because four times as many reflectors wait.
+    let mut later = Reflectors::sharing(&known, &server, 3);
+    sleep(Duration::from_secs(60)).await;
+    server.comes_back();
+    tokio::join!(first.live(), later.live());
+    sleep(Duration::from_secs(15)).await;
+    let lines = log.lines.lock();
+    let logged: Vec<_> = lines.iter().filter(|line| line.contains("API server")).collect();
+    assert_eq!(logged.len(), 3, "{lines:#?}");
+    let field = logged[2].split(' ').find_map(|word| word.strip_prefix("outage="));
+    let seconds: f64 = field.and_then(|text| text.strip_suffix('s')?.parse().ok()).expect("seconds");
+    assert!(seconds >= 120.0, "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn flapping_server_is_logged_in_four_lines() {
     let (server, log) = (Server::default(), Log::default());
     let _logging = log.start();

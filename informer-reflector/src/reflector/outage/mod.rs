@@ -44,9 +44,10 @@ pub(super) struct OutageFailures {
 
 impl Drop for OutageFailures {
     fn drop(&mut self) {
-        let mut state = self.outage.state.lock();
-        state.failing -= 1;
-        state.forget_unwatched();
+        self.outage.change(|state| {
+            state.failing -= 1;
+            state.forget_unwatched();
+        });
     }
 }
 
@@ -94,9 +95,20 @@ impl State {
 }
 
 impl Outage {
+    /// Calls `change` under the lock. Then wakes waiters without the lock, because a waker can run the
+    /// woken task at once (I8).
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let (result, to_wake) = {
+            let mut state = self.state.lock();
+            (change(&mut state), std::mem::take(&mut state.queue.to_wake))
+        };
+        to_wake.iter().for_each(|waiter| waiter.notify_one());
+        result
+    }
+
     /// Counts a reflector as failing until the returned value is dropped.
     pub(super) fn begin_failures(this: &Arc<Self>, resource: &str) -> OutageFailures {
-        this.state.lock().failing += 1;
+        this.change(|state| state.failing += 1);
         OutageFailures {
             outage: Arc::clone(this),
             resource: resource.into(),
@@ -116,21 +128,20 @@ impl Outage {
     /// # Cancel safety
     /// If the future is dropped, an unused permission passes to the next reflector in the queue.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, mut queued: impl FnMut(Instant)) {
-        let (id, wake) = self.state.lock().queue.join(failures, Instant::now());
+        let (id, wake) = self.change(|state| state.queue.join(failures, Instant::now()));
         let mut entry = QueueEntry { outage: self, id, has_used_permission: false };
         self.log_outage(failures);
         let mut reported_turn = None;
         let permission = loop {
             let now = Instant::now();
-            let (permission, wake_at, expected, ready_at) = {
-                let queue = &mut self.state.lock().queue;
+            let (permission, wake_at, expected, ready_at) = self.change(|State { queue, .. }| {
                 queue.grant_extra(now);
                 queue.grant_turn(now);
                 let own = queue.waiters.iter().find(|waiter| waiter.id == id);
                 let (permission, ready_at) = own.map_or((None, now), |own| (own.permission, own.ready_at));
                 let (wake_at, expected) = queue.next_wake(id, now);
                 (permission, wake_at, expected, ready_at)
-            };
+            });
             if let Some(permission) = permission {
                 break permission;
             }
@@ -169,7 +180,9 @@ impl Outage {
             if state.logged.as_ref().is_some_and(|logged| waiting < 4 * logged.waiting) {
                 return;
             }
-            state.logged = Some(LoggedOutage { since: failures.since, waiting });
+            let since =
+                state.logged.as_ref().map_or(failures.since, |logged| logged.since.min(failures.since));
+            state.logged = Some(LoggedOutage { since, waiting });
             waiting
         };
         let OutageFailures { resource, error, .. } = failures;
@@ -183,10 +196,10 @@ impl Outage {
     /// more extra permissions available to waiters, and lets the next turn follow without a pause.
     /// The recovery ends when the caller drops the returned guard.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
-        let mut state = this.state.lock();
-        state.recovering.pending += 1;
-        state.queue.permit_more(Instant::now());
-        drop(state);
+        this.change(|state| {
+            state.recovering.pending += 1;
+            state.queue.permit_more(Instant::now());
+        });
         Recovery { outage: Arc::clone(this), outcome: None }
     }
 
@@ -240,7 +253,7 @@ struct QueueEntry<'o> {
 
 impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
-        self.outage.state.lock().queue.leave(self.id, self.has_used_permission);
+        self.outage.change(|state| state.queue.leave(self.id, self.has_used_permission));
     }
 }
 

@@ -24,6 +24,9 @@ pub(super) struct Queue {
     last_turn: Option<Instant>,
     /// The number of available extra permissions: those that no waiter has received yet.
     extra_permissions: usize,
+    /// The notifications of the waiters that must wake. The caller takes them, and sends them when
+    /// the queue is unlocked.
+    pub(super) to_wake: Vec<Arc<Notify>>,
 }
 
 /// A reflector that waits to send its request to the unavailable server.
@@ -62,11 +65,6 @@ impl Waiter {
     fn spacing(&self, now: Instant) -> Duration {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
-
-    fn permit(&mut self, permission: Permission) {
-        self.permission = Some(permission);
-        self.wake.notify_one();
-    }
 }
 
 impl Queue {
@@ -102,7 +100,8 @@ impl Queue {
         // The removed waiter was possibly the first one. The waiter that is the first now must wake
         // to grant turns.
         if let Some(first) = self.first(|_| true) {
-            first.wake.notify_one();
+            let wake = Arc::clone(&first.wake);
+            self.to_wake.push(wake);
         }
     }
 
@@ -127,7 +126,9 @@ impl Queue {
         if let Some(first) = first
             && last_turn.is_none_or(|last| last + first.spacing(now) <= now)
         {
-            first.permit(Permission::Turn);
+            first.permission = Some(Permission::Turn);
+            let wake = Arc::clone(&first.wake);
+            self.to_wake.push(wake);
             self.last_turn = Some(now);
         }
     }
@@ -138,7 +139,9 @@ impl Queue {
     pub(super) fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
-            first.permit(Permission::Extra);
+            first.permission = Some(Permission::Extra);
+            let wake = Arc::clone(&first.wake);
+            self.to_wake.push(wake);
             self.extra_permissions -= 1;
         }
     }
@@ -150,7 +153,7 @@ impl Queue {
         self.last_turn = None;
         self.extra_permissions = (self.extra_permissions + EXTRA_PER_RESPONSE).min(self.waiters.len());
         self.grant_extra(now);
-        self.waiters.iter().for_each(|waiter| waiter.wake.notify_one());
+        self.to_wake.extend(self.waiters.iter().map(|waiter| Arc::clone(&waiter.wake)));
     }
 
     /// Returns two times: when the task of reflector `id` must wake to grant permissions, and when
