@@ -78,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     server.shutdown().await
 }
 
-/// Sends a request and returns the response with its headers, as curl does.
+/// Sends a GET request and returns the response with its headers, as `curl -i` does.
 async fn get(address: std::net::SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;

@@ -1,4 +1,5 @@
-//! A substitute for the Deployment controller, for the simulator: it reports all replicas as ready.
+//! A substitute for the Deployment controller, for the simulator: it reports all replicas as
+//! available.
 
 use informer_controller::{ControllerRunner, ReconcileRequest, Reconciled, Workqueue, own_key};
 use informer_factory::{SharedIndexInformer, SharedInformerFactory};

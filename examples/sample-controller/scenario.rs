@@ -222,8 +222,9 @@ impl Scenario {
         Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
     }
 
-    /// Returns whether garbage is collected on this server. A real server needs a controller
-    /// manager, which also creates the service account `default` in each namespace.
+    /// Returns whether the objects of deleted owners are deleted on this server. The simulator
+    /// deletes them. On a real server, the controller manager does. A namespace with a service
+    /// account `default` shows that a controller manager runs, because it creates these accounts.
     async fn collects_garbage(&self) -> Result<bool, Failure> {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }

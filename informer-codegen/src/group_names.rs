@@ -1,9 +1,10 @@
 //! The names of the factory's accessors for groups of custom resources.
 //!
 //! An accessor is named after the first label of its group: `factory.stable()` is for
-//! `stable.example.com`. If that name is taken, or is not a Rust name, the next label is appended:
+//! `stable.example.com`. If that name is taken or is a Rust keyword, the next label is appended:
 //! `networking.example.com` has `networking_example()`, because the factory has its own method
-//! `networking()`, which would hide a trait method with the same name.
+//! `networking()`, which would hide a trait method with the same name. The prefix `group_` precedes
+//! a name that would begin with a digit.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -75,7 +75,7 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// - All definitions are skipped, or a definition is invalid.
+    /// - All definitions are skipped, a definition is invalid, or Rust names conflict.
     /// - kopium or rustfmt is missing, or fails.
     /// - A file that was not generated would be overwritten.
     /// - A file in the folder cannot be read, written or deleted. After a failed write or deletion,

@@ -53,7 +53,7 @@ pub(crate) struct Identity {
     /// The name of the accessor if the attribute `accessor` gives no other name. Example:
     /// `cron_tabs` in `factory.stable().v1().cron_tabs()`.
     pub(crate) accessor: String,
-    /// The span of the name that `accessor` is derived from, for errors about `accessor`.
+    /// The span of the name of the object type. Errors about the default accessor point there.
     pub(crate) type_span: Span,
 }
 

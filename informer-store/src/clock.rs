@@ -1,6 +1,6 @@
-//! [`Clock`]: the time source of caches with expiration, so that tests can set the time.
+//! [`Clock`]: the function that returns the current time for caches with expiration.
 //!
-//! The clock can be user code, so it is called while no lock is held.
+//! Tests replace this function. It can be user code, so it is called while no lock is held.
 
 use std::time::Instant;
 

@@ -9,8 +9,8 @@ use crate::NAMESPACE_INDEX;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// An index with this name exists already. Choose another name, or get the handle of the
-    /// existing index.
+    /// An index with this name exists already, or is being added. Choose another name, or get the
+    /// handle of the existing index.
     #[error(
         "an index named \"{name}\" exists already; choose another name, or get the existing index by its name"
     )]

@@ -47,8 +47,9 @@ impl LeaderElectionConfig {
 
     /// Sets the holder identity that is written into the lease. Default: see [`new`](Self::new).
     ///
-    /// The identity only shows users which process leads. Even two processes with the same identity
-    /// never lead at the same time.
+    /// The identity only shows users which process leads. Even two electors with the same identity
+    /// never lead at the same time. Only a candidate that uses client-go needs another identity: it
+    /// treats each lease with its identity as its own.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self
@@ -69,9 +70,9 @@ impl LeaderElectionConfig {
     /// The deadline must be shorter than the [lease duration](Self::lease_duration), which remains
     /// 15 s unless it is set, too.
     ///
-    /// If the cancelled work does not end, the leader drops the future of the work. This happens
-    /// after the average of the renew deadline and the lease duration, counted from the same
-    /// request: by default, after 12.5 s.
+    /// If the cancelled work does not end, the leader drops the future of the work halfway between
+    /// the renew deadline and the end of the lease. By default, this is 12.5 s after the start of
+    /// the last request that renewed the lease.
     ///
     /// Other candidates wait for the whole lease duration: by default, 15 s. So two candidates can
     /// lead at once only if the clock of one machine runs at least 1.2 times (15 s / 12.5 s) as

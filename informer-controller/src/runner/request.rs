@@ -93,7 +93,7 @@ pub enum Reconciled {
     /// The key is not reconciled again until it is queued again, for example by a change.
     #[default]
     Done,
-    /// The key is reconciled again after this time, or earlier after a change.
+    /// The key is reconciled again after this time, even if a change leads to an earlier call.
     #[doc(alias = "Requeue")]
     RequeueAfter(Duration),
 }

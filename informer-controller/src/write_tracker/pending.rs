@@ -61,13 +61,12 @@ impl Pending {
 pub(super) enum Condition {
     /// Met when the cache has reached the resource version `version`.
     Version { watermark: Watermark, version: ResourceVersion },
-    /// Met when the cache no longer has the object. Also met when the cache has reached the
-    /// resource version `version`, at which the object was outside the informer's scope. There are
-    /// two cases:
-    /// - The object on the server does not match the selector of the informer. `version` is the
+    /// For an object that the cache has and must remove. Met when the cache lacks the object, or
+    /// has reached the resource version `version`. There are two cases:
+    /// - The object on the server no longer matches the informer's selector. `version` is the
     ///   version of this object.
-    /// - The object does not exist on the server. `version` is the resource version of the response
-    ///   to the request that read the object.
+    /// - A request has shown that the object no longer exists on the server. `version` is the
+    ///   resource version of the response to this request.
     Leaving { watermark: Watermark, version: ResourceVersion, is_absent: StoreCheck },
     /// For a request to delete an object. Met in two cases:
     /// - The cache does not have the object, or has the object with a deletion timestamp:
@@ -198,8 +197,8 @@ impl Condition {
         }
     }
 
-    /// Returns the resource version of a [`Version`](Self::Version) condition on one store: the
-    /// store whose resource version `receiver` receives. Returns `None` for every other condition.
+    /// Returns the `version` of a [`Version`](Self::Version) condition, if its `watermark` and
+    /// `receiver` are receivers of the same channel. Returns `None` for every other condition.
     pub(super) fn version_in(&self, receiver: &Watermark) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermark, version } if watermark.same_channel(receiver) => Some(version),

@@ -43,9 +43,9 @@ struct Feed {
     /// resource version or has been released.
     has_progress: bool,
     synced: Completion,
-    /// The completions to set when the consumer has removed the objects of this feed: its own
-    /// [`FeedCompletions::released`], and those of later feeds of the namespace that were released
-    /// without objects meanwhile.
+    /// The completions to set when the consumer has removed the objects of this feed: this feed's
+    /// [`FeedCompletions::released`]. If a later feed of the same namespace is released before it
+    /// has received anything, its completion is added here.
     released: Vec<Completion>,
 }
 
@@ -177,8 +177,9 @@ impl Feeds {
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's initial list can end: all its namespaces have been listed, or at
-    /// least one has been listed and all others are optional.
+    /// Returns whether the queue's initial list can end. Before [`start`](Self::start), always
+    /// `false`. Afterwards, `true` if all its namespaces have been listed, or at least one has been
+    /// listed and all others are optional.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();

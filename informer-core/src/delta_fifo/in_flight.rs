@@ -57,9 +57,9 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The total number of deltas that the queue had received when this batch was taken; one less
-    /// if other deltas stayed in the queue. `Batch::wait_for_more` waits while the queue's total
-    /// equals this number, and so never waits if deltas stayed.
+    /// The total number of deltas that the queue had received when this batch was taken.
+    /// `Batch::wait_for_more` waits until the queue's total differs from this number. If the batch
+    /// left items in the queue, the number is one too low, so that `wait_for_more` does not wait.
     pub(super) arrivals: u64,
 }
 

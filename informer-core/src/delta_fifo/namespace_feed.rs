@@ -113,11 +113,13 @@ impl<K: 'static> NamespaceFeed<K> {
         is_changed
     }
 
-    /// Queues a [`Delta::Released`] for each object of the namespace, so that the consumer removes
-    /// the object. The feed then ignores all changes. A second call changes nothing.
+    /// Ends the feed, and queues a [`Delta::Released`] for each object of the namespace, so that
+    /// the consumer removes the object. The ended feed ignores all changes. A second call changes
+    /// nothing.
     ///
-    /// Queues nothing if this feed has received neither a list nor a change. The consumer's objects
-    /// of the namespace, if any, then belong to another feed of this namespace, and must stay.
+    /// If this feed has received neither a list nor a change, ends the feed and queues nothing: the
+    /// consumer's objects of the namespace, if any, belong to another feed of this namespace, and
+    /// must stay.
     ///
     /// Call this when the namespace is no longer watched, after its reflector has ended.
     pub fn release(&self) {

@@ -39,8 +39,8 @@ impl Population {
         self == Self::Complete
     }
 
-    /// Returns whether the whole initial list has left the queue without a final batch. If so, the
-    /// next batch is the final batch.
+    /// Returns whether the next batch is the final batch, even if it is empty: the whole initial
+    /// list has arrived, no key of the list is queued, and no final batch has been taken.
     #[inline]
     pub(super) fn is_end_due(self) -> bool {
         matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
@@ -93,8 +93,8 @@ impl Population {
     ///
     /// - `is_initial`: whether the key belongs to the initial list. If `false`, the call has no
     ///   effect.
-    /// - `is_counted`: whether this key is also counted as a queued key of the initial list, because
-    ///   a newer change of the key was queued.
+    /// - `is_counted`: whether this key is also counted as a queued key of the initial list,
+    ///   because a newer change of the key was queued.
     /// - `is_final_batch`: whether the batch in flight is the final batch. This method sets the
     ///   variable to `false` if the key belongs to the initial list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, is_final_batch: &mut bool) {

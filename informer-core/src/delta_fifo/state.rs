@@ -24,8 +24,8 @@ use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
 /// The maximum number of keys that a list, a resync or the release of a namespace processes each
-/// time that it locks the queue. Exception: the end of an initial list visits all queued keys under
-/// one lock.
+/// time that it locks the queue. Exceptions: a part of a list is processed under one lock, and the
+/// end of an initial list visits all queued keys under one lock.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// The locked state of a queue: the queued changes, the batch in flight, and the progress of the
@@ -35,7 +35,8 @@ pub(super) struct State<K> {
     /// Maps each key to the ticket of its item, which is `items[ticket - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
-    /// The number of queued deltas, without requeued deltas. Producers wait while it is high.
+    /// The number of queued deltas, without requeued deltas. Producers wait while it is high. It
+    /// can be too low after [`take_one`](Self::take_one) has taken a requeued item.
     deltas: usize,
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
@@ -229,7 +230,6 @@ impl<K: 'static> State<K> {
         self.position(key).map(|position| self.items[position].last())
     }
 
-    /// Returns the newest change of a key in the batch in flight, if any.
     pub(super) fn last_in_flight(&self, key: &ObjectKey) -> Option<&Delta<K>> {
         self.in_flight.as_ref().and_then(|batch| batch.last(key))
     }

@@ -75,9 +75,9 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read an encoded object through this copy, or has a clone of a
-    /// handle in this copy. Always `false` for [`Original`](Self::Original), whose objects are not
-    /// encoded.
+    /// Returns whether a handler has read an encoded object of this copy, or has cloned one of its
+    /// [`Cached`](crate::Cached) objects and still has the clone. Always `false` for
+    /// [`Original`](Self::Original), whose objects are not encoded.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,

@@ -39,8 +39,8 @@ pub(super) struct Inbox<K> {
     pub(super) merged: u64,
 }
 
-/// Events and batches that no handler needs any more. They must be dropped while no lock is held,
-/// because destructors of objects are user code.
+/// Events and batches that a shared backlog no longer needs. They must be dropped while no lock is
+/// held, because destructors of objects are user code.
 pub(super) struct Garbage<K> {
     pub(super) events: Vec<Event<K>>,
     pub(super) batches: Vec<SharedBatch<K>>,

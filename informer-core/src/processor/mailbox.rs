@@ -51,7 +51,6 @@ pub(super) struct Backlog {
 enum Taken<K> {
     /// The mailbox is closed: the consumer receives no more events.
     Closed,
-    /// The next events.
     Events(Cursor<K>),
     /// The consumer is slow: its next events are in the shared backlog. The caller must call
     /// [`Mailbox::take_shared`].

@@ -22,8 +22,9 @@ pub struct HandlerOptions {
     /// - the number of events of one transaction of the store,
     /// - the merged events: one per object, or two per object that was deleted and added again.
     ///
-    /// If `n` handlers are slow (two or more), each of them can have `n + 1` times as many merged
-    /// events.
+    /// If two or more handlers are slow, the bound is higher: with `n` slow handlers, up to `n + 1`
+    /// merged events of the same object can wait for each of them (or two times that number, if the
+    /// object was deleted and added again).
     pub threshold: Option<usize>,
     /// Whether a slow handler receives updates without the old object, to save memory. A handler is
     /// slow once the number of waiting events has reached the

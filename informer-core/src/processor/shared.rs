@@ -59,7 +59,6 @@ struct UnstartedTask {
 /// The possible reasons why a listener is not synced, which means that it has not received its
 /// initial objects yet. A field is `false` or `None` if its reason does not apply.
 pub(super) struct SyncObstacles {
-    /// Whether the processor has stopped.
     pub(super) stopped: bool,
     /// The reason why the initial list is not complete; `None` if it is complete.
     pub(super) list: Option<String>,

@@ -23,7 +23,7 @@ use crate::namespaces::NamespaceError;
 /// 1. [`informer_with`](SharedInformerFactory::informer_with), for one informer,
 /// 2. [`configure`](Self::configure), for one type,
 /// 3. the other methods of this builder, for all types,
-/// 4. `#[derive(Informer)]` (`prune`, `default_resync`).
+/// 4. `#[derive(Informer)]` (`prune`, `default_resync`), for informers that its accessor creates.
 ///
 /// Two settings are combined instead: the name prefix of a type ([`TypeOptions::name`]) is appended
 /// to the factory's prefix ([`name`](Self::name)), and the type's transform runs after the
@@ -210,8 +210,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the resync period of handlers that do not set their own. Default: the period that
-    /// `#[derive(Informer)]` sets, otherwise no resync.
+    /// Sets the resync period of handlers that do not set their own. Default: no resync. Informers
+    /// that an accessor of `#[derive(Informer)]` creates have another default: the derive's
+    /// `default_resync`, if it is set.
     #[doc(alias = "defaultResync")]
     pub fn default_resync(mut self, period: Duration) -> Self {
         self.config.resync_period = Some(period);

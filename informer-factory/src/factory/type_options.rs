@@ -72,8 +72,9 @@ impl<K: Resource + 'static> TypeOptions<K> {
         self
     }
 
-    /// Sets the fields to skip when objects are decoded. Default: `metadata.managedFields`, and the
-    /// fields that `#[derive(Informer)]` sets.
+    /// Sets the fields to skip when objects are decoded. Default: `metadata.managedFields`.
+    /// Informers that an accessor of `#[derive(Informer)]` creates also skip the derive's `prune`
+    /// fields by default.
     pub fn prune(mut self, paths: PrunePaths) -> Self {
         self.prune = Some(paths);
         self

@@ -89,7 +89,8 @@ impl SharedInformerFactory {
         })
     }
 
-    /// Returns a description of each informer that was not started. The text says to call `start`.
+    /// Returns one line for each informer that was not started, such as
+    /// ``pods (not started: call `start` again)``.
     fn unstarted(&self) -> Vec<String> {
         let waiting = self.inner.informers.iter().filter(|entry| !entry.is_started());
         let mut unstarted: Vec<_> = waiting

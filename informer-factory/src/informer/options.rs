@@ -40,8 +40,9 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// Sets the resync period of handlers that do not set their own. Default: the period that the
-    /// type's `#[derive(Informer)]` sets; otherwise, no resync.
+    /// Sets the resync period of handlers that do not set their own; zero means no resync. Default:
+    /// no resync. Only informers that are created by code of `#[derive(Informer)]` have another
+    /// default: the derive's `default_resync`.
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self

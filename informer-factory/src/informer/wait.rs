@@ -90,8 +90,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns [`WaitOutcome::NotCovered`] in these cases:
     ///
     /// - The object is outside the informer's namespace or label selector, and the store does not
-    ///   have the object. A queued event from before the write can still add the object for a short
-    ///   time.
+    ///   have the object. If the informer's queue has an older version of the object, the store
+    ///   receives this version, and soon removes it again.
     /// - The program [removes](Self::remove_namespace) the object's namespace from the informer
     ///   during the wait.
     ///

@@ -138,8 +138,8 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// Copies a field as an index value of the type `V`. `ValueAt<V>` is implemented only for `V`
-/// itself, so the compiler rejects fields of other types.
+/// A field that can be copied as an index value of the type `V`. The field must have the type `V`:
+/// no other type implements `ValueAt<V>`.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, but the values of the index have the type `{V}`",
     label = "leads to `{Self}`",

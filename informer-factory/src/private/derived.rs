@@ -114,11 +114,10 @@ where
     }
 }
 
-/// Returns a name that consists of `name` and the type `V` of the index's values. The index has
-/// this name in the store if another index already has the name `name`.
+/// Returns a longer name for an index of `#[derive(Informer)]`, because another index has the name
+/// `name`. The longer name contains `name` and the type `V` of the index's values.
 ///
-/// Logs this conflict as an error, but not again once the informer has an index with the longer
-/// name.
+/// Logs the conflict as an error, unless the informer already has an index with the longer name.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

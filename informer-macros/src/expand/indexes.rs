@@ -44,8 +44,8 @@ fn value(index: &Index) -> TokenStream {
     }
 }
 
-/// Returns the type of a lookup method's argument: `&str` for `String`, so that callers need not
-/// allocate.
+/// Returns the type of a lookup method's argument. If the index has no attribute `value`, the type
+/// is `&str` and not `&String`, so that callers need not allocate.
 fn lookup_type(index: &Index) -> TokenStream {
     match &index.value {
         Some(value) => quote!(&#value),

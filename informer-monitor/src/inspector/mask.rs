@@ -19,7 +19,8 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 ///
 /// - In Secrets, `data`, `stringData` and the annotation [`LAST_APPLIED`].
 /// - In all objects, the fields that the program passes to [`Mask::add`].
-/// - In all objects, [`LAST_APPLIED`], if it contains such a field or is not JSON.
+/// - In all objects, [`LAST_APPLIED`] if it contains such a field. If [`LAST_APPLIED`] is not JSON,
+///   it is hidden if the program masks any field.
 #[derive(Debug, Clone)]
 pub(super) struct Mask {
     paths: Vec<Path>,
@@ -70,7 +71,8 @@ impl Mask {
     }
 
     /// Returns whether the object's annotation [`LAST_APPLIED`] contains a field that was added
-    /// with [`Mask::add`]. Also returns `true` if the annotation is not JSON.
+    /// with [`Mask::add`]. Also returns `true` if any field was added and the annotation is not
+    /// JSON.
     fn repeats_masked_field(&self, object: &Value) -> bool {
         if self.paths.is_empty() {
             return false;

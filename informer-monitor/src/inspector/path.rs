@@ -86,9 +86,9 @@ impl Path {
     }
 }
 
-/// Removes the segments that match `field` from the start of a path, and returns the others. If the
-/// path ends with `field`, the result is empty. Returns `None` if the path does not begin with
-/// `field`.
+/// Returns the segments of a path inside the field with the name `field`: `c` for the path `a.b.c`
+/// and the field `a.b`. The result is empty if the path is the path of this field itself. Returns
+/// `None` if the first segments of the path do not match the name of the field.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
     let mut left = field;
     for (index, segment) in segments.iter().enumerate() {

@@ -257,7 +257,7 @@ fn is_equal(presented: &str, token: &str) -> bool {
     presented.as_bytes().ct_eq(token.as_bytes()).into()
 }
 
-/// Returns whether a `Host` header names this machine.
+/// Returns whether the value of a `Host` header is `localhost` or a loopback address.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(address) => address.split_once(']').map_or(address, |(address, _)| address),

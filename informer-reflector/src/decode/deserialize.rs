@@ -56,13 +56,13 @@ struct Reader<'t> {
     /// Whether the JSON key that was read last is not a field of the Rust struct. Always `false` if
     /// `ignored` is `None`.
     is_unknown_field: bool,
-    /// If the innermost object that is being read has exactly two known fields: the index of the
-    /// first token after the object. Otherwise 0. Such an object can be an adjacently tagged enum,
-    /// whose two fields are the tag and the content.
+    /// The index of the first token after the innermost object that is being read, if the object's
+    /// Rust type has exactly two fields; otherwise 0. serde reads an adjacently tagged enum as such
+    /// a type: the two fields are the tag and the content.
     end_of_pair: usize,
-    /// Fields before this index are not recorded in `ignored`. When the tag of an adjacently tagged
-    /// enum is read, this becomes the index of the first token after the enum, because another
-    /// variant of the enum can have the fields that this variant lacks.
+    /// A skipped value is added to `ignored` only if its index is at least this index. Reading the
+    /// tag of an adjacently tagged enum sets this to the first token after the enum. So no value
+    /// after the tag is added: a field that this variant lacks can belong to another variant.
     min_ignored: usize,
 }
 

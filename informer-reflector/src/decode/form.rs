@@ -23,8 +23,8 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// The fields to skip when an object arrives that is stored as protobuf: all fields except six
-/// fields of its metadata. The skipped fields are decoded later, from the stored bytes.
+/// Skips all fields of an arriving object except six fields of its metadata. Only for objects that
+/// are stored as protobuf: their other fields are decoded later, from the stored bytes.
 static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });

@@ -21,7 +21,7 @@ pub(super) use prune::prune;
 use prune::{is_pruned_entry, key_and_value};
 pub(super) use values::{IntOrText, only_field, timestamp};
 
-/// The largest field number in the table of [`kube_messages`].
+/// The largest field number that [`Seen`] can record. [`kube_messages`] has no larger one.
 const MAX_FIELD_NUMBER: u64 = 127;
 
 /// The initial capacity of a tape for metadata: the number of tokens, and the number of bytes of

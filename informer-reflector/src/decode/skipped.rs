@@ -42,13 +42,13 @@ impl Skipped {
     }
 }
 
-/// Adds the fields that the Rust type lacks to `paths`: fields of one object, and of the objects
-/// nested in this object.
+/// Prunes the fields that the Rust type lacks: adds their paths to `paths`. Searches one object on
+/// the tape and the objects nested in it, except those in arrays.
 ///
 /// - `object` is the index of the object on the tape.
 /// - `names` is the path of the object.
 /// - `ignored` has the indexes of the values for which the Rust type has no field, in ascending
-///   order. Indexes before the object's end are removed from the front of `ignored`.
+///   order. The function removes the indexes that it has passed.
 fn learn_inside<'t>(
     paths: &mut PrunePaths,
     tape: &'t Tape<'_>,

@@ -227,8 +227,8 @@ impl<K> KubeListWatch<K> {
     }
 
     /// Sets the maximum size of an object in a response, in bytes. A list or watch with a larger
-    /// object fails. For lists, the limit is less exact: objects of up to three times the maximum
-    /// size, or up to 768 KiB, can be accepted. Default: 16 MiB.
+    /// object fails. Lists check the limit less exactly: they can accept an object of up to three
+    /// times the maximum size, or up to 768 KiB if that is more. Default: 16 MiB.
     ///
     /// Besides the decoded objects, decoding needs memory of at most ten times the size of the
     /// largest accepted object, even if the server is faulty. etcd limits objects to 1.5 MiB.

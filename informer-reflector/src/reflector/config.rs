@@ -79,14 +79,14 @@ impl ReflectorConfig {
     /// list, `timeout` is multiplied by a random number between 1 and 1.5. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
     ///
-    /// The reflector also cancels a streaming list whose objects arrive slowly. Each list has a
-    /// time budget, which is this timeout at first. Waits for data use up the budget, and each
-    /// received object adds 5 milliseconds to it. So a list with more than 200 objects a second is
-    /// not cancelled. The budget is never larger than three times this timeout. The list must also
-    /// end within the [duration of a watch](Self::watch_timeout), because its request is a watch.
+    /// The reflector also cancels a streaming list whose objects arrive more slowly than 200 a
+    /// second, but not at once: waits for data can add up to this timeout, and each received object
+    /// extends this time by 5 milliseconds. The time that is left is never more than three times
+    /// this timeout. After a modified or deleted object, which some servers send before the end of
+    /// the list, objects no longer extend it.
     ///
-    /// Some servers send modified and deleted objects before the end of the list. After the first
-    /// such object, the budget is at most this timeout, and received objects add nothing to it.
+    /// The list must also end within the [duration of a watch](Self::watch_timeout), because its
+    /// request is a watch.
     pub fn list_stall_timeout(mut self, timeout: Duration) -> Self {
         self.list_stall_timeout = timeout.clamp(Duration::from_secs(1), MAX_TIMEOUT);
         self
@@ -113,16 +113,17 @@ impl ReflectorConfig {
     /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
     /// lasted ten seconds, waits start again with `first`.
     ///
-    /// While the server is unavailable, a wait lasts at most half of the time since the reflector's
-    /// first failure, so the reflector soon notices the end of a short outage. Waits of up to twice
-    /// `first` are not shortened. After the wait, the reflectors that [share](Self::server) the
-    /// server send their requests one after another.
+    /// While the server is unavailable, the reflector shortens its waits, so that it soon notices
+    /// the end of a short outage. For example, after failures for 20 seconds, it waits at most 10
+    /// seconds. Waits of up to twice `first` are not shortened. After the wait, the reflectors that
+    /// [share](Self::server) the server send their requests one after another.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
-    /// lasted more than a second, or after an expired version. A reflector can send ten such
-    /// requests in a row, and one more each second. Further requests wait as after a failure. With
-    /// the default backoff, a reflector sends at most 80 requests a minute, not counting the pages
-    /// of lists, the watch after each list, and relists through a [handle](super::RelistHandle).
+    /// lasted more than a second, or after an expired version. If a reflector has sent ten such
+    /// requests in quick succession, it sends only one more in each second; other requests wait as
+    /// after a failure. With the default backoff, a reflector sends at most 80 requests a minute,
+    /// not counting the pages of lists, the watch after each list, and relists through a
+    /// [handle](super::RelistHandle).
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// A list with fewer objects than this is not checked for objects that arrive repeatedly. In such a
-/// list, repeated objects need little memory.
+/// [`Listing::check_for_repetitions`] ignores lists with fewer objects than this, because repeated
+/// objects in such a list need little memory.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {

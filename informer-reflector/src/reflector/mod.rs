@@ -99,7 +99,8 @@ pub struct Reflector<K> {
     /// while the server responds.
     outage_failures: Option<OutageFailures>,
     /// `Some` while this reflector recovers from an outage of the server. The recovery begins with
-    /// the first response. It ends after a complete list, a second of a watch, or another error.
+    /// the first response. It ends after a complete list, after a second of a watch, or when an
+    /// error makes the reflector wait.
     recovery: Option<Recovery>,
     /// The number of the server's responses to all reflectors, at the time of this reflector's last
     /// failure in an outage. If the number is higher at the next failure, the server responds to

@@ -25,7 +25,6 @@ impl RelistHandle {
         self.requests.notify_one();
     }
 
-    /// Waits until a relist is requested.
     pub(super) async fn requested(&self) {
         self.requests.notified().await;
     }

@@ -204,7 +204,8 @@ impl ReflectorStatus {
     }
 
     /// Returns the total number of object versions that could not be decoded or transformed.
-    /// Versions that were replaced or deleted later still count.
+    /// Versions that were replaced or deleted later still count. An object whose name can't be read
+    /// counts again each time it arrives.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.notes.lock().quarantined_total

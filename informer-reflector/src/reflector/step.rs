@@ -12,7 +12,6 @@ use super::{NextRequest, Reflector};
 pub(super) enum Request {
     /// A streaming list (KEP-3157) if possible, otherwise a paged list.
     List,
-    /// A paged list.
     Pages,
     Watch,
 }

@@ -104,6 +104,11 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let was_useful = self.history.last_seen != from || began.elapsed() >= MIN_USEFUL_WATCH;
         match ending {
             Ending::Closed if was_useful && self.pace.take() => Step::Now(self.next_request()),
+            // Each watch advances, so a relist would not help.
+            Ending::Closed if was_useful => {
+                let error = "the server closes each watch after a short time";
+                Step::Later(self.next_request(), ListWatchError::Interrupted(error.into()))
+            }
             Ending::Failed(error @ ListWatchError::Interrupted(_)) if was_useful => {
                 Step::AtOnce(self.next_request(), error)
             }
@@ -185,9 +190,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Passes changes to the store until the watch ends, and returns how the watch ended.
     ///
-    /// If earlier connections were silent, returns `None` when the first data arrives. The caller
-    /// then calls [`SilenceDetector::limit`](super::silence::SilenceDetector::limit), which can
-    /// return a shorter time now, and continues with another call of this method.
+    /// Returns `None` if the watch is still open, but data has arrived for the first time after
+    /// silent connections. The silence limit can be shorter from then on: the caller must get it
+    /// again ([`SilenceDetector::limit`](super::silence::SilenceDetector::limit)), and then call
+    /// this method again.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.

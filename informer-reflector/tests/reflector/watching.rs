@@ -97,6 +97,18 @@ async fn watch_closed_at_once_reopens_after_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn brief_watches_with_new_versions_do_not_lead_to_a_relist() {
+    let version = |number: usize| (number + 8).to_string();
+    let mut lines = vec![page(vec![], "7")];
+    lines.extend((0..20).map(|number| brief_watch(vec![added("a", &version(number))])));
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    for number in 0..20 {
+        run.expect_requests(&[&format!("watch {}", version(number))]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn watch_that_the_server_does_not_end_is_cancelled() {
     let (_silent, silent_line) = watch();
     let config = ReflectorConfig::new().watch_idle_timeout(Duration::from_secs(60 * 60));

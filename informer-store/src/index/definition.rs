@@ -44,8 +44,9 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the added or updated object. `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether the object may be new in this slot. `false` after an update: the key is still the
-    /// same, so the values of a [`Function::OfKey`] are, too.
+    /// Whether `apply` computes the values of a [`Function::OfKey`] for this object. `false` only
+    /// if the change replaced an object that has the same key, and so the same values. Has no
+    /// meaning if the change removed the object.
     pub(crate) is_new: bool,
 }
 
@@ -129,8 +130,8 @@ pub(crate) trait AnyIndex: Send + Sync {
     );
 
     /// Applies changes to the index. Returns failed changes, as positions in `applied`. A change
-    /// fails if the `Hash` or `Eq` of an index value panics; the index then lacks the object.
-    /// If there are several changes of one object, only the last one can be in the result.
+    /// fails if the `Hash` or `Eq` of an index value panics; the index then lacks the object. A
+    /// failed change is not in the result if a later change in `applied` changes the same object.
     ///
     /// - `state` is the index: for each index value, the slots of the objects that have it.
     /// - `by_slot` has the index values for each slot. Both are updated.
