@@ -422,6 +422,19 @@ fn objects_of_a_feed_without_a_list_are_released() {
 }
 
 #[test]
+fn change_before_the_list_does_not_sync_a_feed() {
+    let queue = DeltaFifo::new();
+    let feed = queue.feed("a");
+    let key = ObjectKey::namespaced("a", "1");
+    let object = Cached::from_parts(key, 1.into(), Uid::default(), 1_u64);
+    feed.apply(vec![Delta::Added(object)], &1.into());
+    let batch = queue.pop_batch().now_or_never().flatten().expect("the queue has a batch");
+    assert!(batch.namespaces().is_empty(), "{batch:?}");
+    drop(batch);
+    assert!(!feed.synced().has_synced());
+}
+
+#[test]
 fn first_list_is_complete_without_optional_namespaces() {
     let mut world = World::new();
     let is_synced = |world: &mut World| {

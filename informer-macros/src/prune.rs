@@ -20,7 +20,7 @@ fn path(text: &LitStr) -> Result<String> {
         return Err(mistake(text.span(), message));
     };
     let needed = match names.as_slice() {
-        ["metadata"] => true,
+        ["metadata"] | ["apiVersion" | "kind", ..] => true,
         ["metadata", name, ..] => ["name", "namespace", "uid", "resourceVersion"].contains(name),
         _ => false,
     };
@@ -72,6 +72,13 @@ mod tests {
         assert_eq!(parse(r#"a["b.c/d"].e["f"]"#), Some(vec!["a", "b.c/d", "e", "f"]));
         for path in ["", ".", ".a", "a.", "a..b", "a[b]", r#"a["b""#, r#"a["b"]c"#, r#"a[""]"#] {
             assert_eq!(parse(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn kind_and_api_version_cannot_be_pruned() {
+        for name in ["kind", "apiVersion"] {
+            assert!(path(&LitStr::new(name, proc_macro2::Span::call_site())).is_err(), "{name}");
         }
     }
 }

@@ -77,6 +77,7 @@ impl<K: 'static> Shared<K> {
         }
         processed.completed.iter().for_each(Completion::set);
         if is_finished {
+            self.wake.notify_waiters();
             self.cancel_completions();
         }
     }

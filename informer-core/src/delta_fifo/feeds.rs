@@ -221,9 +221,10 @@ impl Feeds {
     }
 
     /// Sets the newest resource version of this namespace, which the next [`Progress`] reports.
-    /// Ignores an empty `resource_version`.
+    /// Does nothing before the first complete list, or if `resource_version` is empty.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
-        if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
+        let feed = self.get_mut(id).filter(|feed| feed.stage == Stage::Complete);
+        if let Some(feed) = feed.filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
             feed.has_progress = true;
             self.has_progress = true;

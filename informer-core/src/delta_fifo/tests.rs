@@ -768,6 +768,22 @@ async fn i12_close_wakes_waiters_and_keeps_queued_items() {
     assert!(queue.pop_batch().await.is_none());
 }
 
+#[tokio::test]
+async fn i12_last_batch_of_a_closed_queue_wakes_all_waiters() {
+    let queue = DeltaFifo::new();
+    queue.add(object("first", 1, "x"));
+    let first = pop_now(&queue);
+    queue.add(object("last", 2, "x"));
+    let pop = || async { queue.pop().await.is_some() };
+    let (mut one, mut two) = (Box::pin(pop()), Box::pin(pop()));
+    assert!(futures::poll!(&mut one).is_pending() && futures::poll!(&mut two).is_pending());
+    queue.close();
+    assert!(futures::poll!(&mut one).is_pending() && futures::poll!(&mut two).is_pending());
+    drop(first);
+    let (one, two) = tokio::join!(one, two);
+    assert!(one && !two, "one takes the last item, and the other notices the end");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_producers_lose_no_change() {
     const PRODUCERS: u64 = 4;

@@ -22,8 +22,8 @@ pub enum ListWatchError {
     /// The request didn't reach the server, or the response didn't arrive. Wait and retry.
     #[error("no response from the server: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The request can't be built, for example because the resource version makes the URL too long.
-    /// After this error, list without a resource version.
+    /// The request can't be built and was not sent. Either the resource version makes the URL too
+    /// long: then list without a resource version. Or the program has set an invalid parameter.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response is incomplete: it ended early, or no more data arrived. After an incomplete
@@ -149,9 +149,10 @@ impl ListWatchError {
         self.has(429, &["TooManyRequests"])
     }
 
-    /// Returns whether the server is unavailable: it can't be reached, or the server or a proxy
-    /// returned 502, 503 or 504. Neither a relist nor another resource version would help. `false`
-    /// for a [too large resource version](Self::is_too_large_resource_version).
+    /// Returns whether the server is unavailable: it can't be reached, the server or a proxy
+    /// returned 502, 503 or 504, or the server's storage did not respond in time. Neither a relist
+    /// nor another resource version would help. `false` for a
+    /// [too large resource version](Self::is_too_large_resource_version).
     #[must_use]
     #[doc(alias = "IsServiceUnavailable")]
     #[doc(alias = "IsServerTimeout")]
@@ -159,7 +160,8 @@ impl ListWatchError {
         match self {
             Self::Unreachable(_) => true,
             Self::Status { status, .. } => {
-                matches!(status.code, 502..=504) && !self.is_too_large_resource_version()
+                (matches!(status.code, 502..=504) || status.reason == "ServerTimeout")
+                    && !self.is_too_large_resource_version()
             }
             Self::InvalidRequest(_) | Self::Interrupted(_) | Self::Protocol(_) => false,
         }
@@ -178,6 +180,14 @@ impl ListWatchError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn server_is_unavailable_if_its_storage_is() {
+        // The status of `NewServerTimeout`, which apiserver returns if etcd does not respond.
+        let of = |reason| Box::new(Status::failure("", reason).with_code(500));
+        assert!(ListWatchError::from(of("ServerTimeout")).is_unavailable());
+        assert!(!ListWatchError::from(of("InternalError")).is_unavailable());
+    }
 
     #[test]
     fn retry_after_is_at_most_an_hour() {

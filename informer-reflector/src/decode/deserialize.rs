@@ -75,6 +75,16 @@ impl<'t> Reader<'t> {
         T::deserialize(&mut self).map_err(|error: DecodeError| error.at(self.tape, self.current))
     }
 
+    /// Deserializes the next value, and moves to the token after this value.
+    fn next_value<'de, T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {
+        let after = self.tape.index_after(self.next);
+        let value = seed.deserialize(&mut *self);
+        // I10: a type that ignores an error has not read its whole value. If the rest of this value
+        // were read as the next member, other members would be lost.
+        self.next = after;
+        value
+    }
+
     fn read(&mut self) -> Token {
         self.current = self.next;
         self.next += 1;
@@ -113,7 +123,6 @@ impl<'t> Reader<'t> {
             self.current = array;
             return Err(DecodeError::invalid_length(extent.len as usize, &"fewer elements"));
         }
-        self.next = extent.end as usize;
         Ok(value)
     }
 
@@ -123,14 +132,13 @@ impl<'t> Reader<'t> {
         fields: Option<&'static [&'static str]>,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        let (object, end) = (self.current, extent.end as usize);
-        let pair = if matches!(fields, Some([_, _])) { end } else { 0 };
+        let object = self.current;
+        let pair = if matches!(fields, Some([_, _])) { extent.end as usize } else { 0 };
         let outer = std::mem::replace(&mut self.end_of_pair, pair);
         let members = Members { reader: &mut *self, object, left: extent.len, fields };
-        let value = visitor.visit_map(members)?;
+        let value = visitor.visit_map(members);
         self.end_of_pair = outer;
-        self.next = end;
-        Ok(value)
+        value
     }
 
     fn number(&mut self) -> Result<&'t str, DecodeError> {
@@ -211,7 +219,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         }
         let mut json = String::new();
         self.tape.write_json(self.next, &mut json);
-        self.next = self.tape.index_after(self.next);
         visitor.visit_map(MapDeserializer::new(std::iter::once((RAW_VALUE, json))))
     }
 
@@ -250,11 +257,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.read() {
-            Token::Object(extent) if extent.len == 1 => {
-                let value = visitor.visit_enum(Variant { reader: self })?;
-                self.next = extent.end as usize;
-                Ok(value)
-            }
+            Token::Object(extent) if extent.len == 1 => visitor.visit_enum(Variant { reader: self }),
             Token::Text(name) => {
                 self.min_ignored = self.min_ignored.max(self.end_of_pair);
                 visitor.visit_enum(StrDeserializer::new(self.tape.text(name)))
@@ -270,7 +273,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         {
             ignored.push(self.next);
         }
-        self.next = self.tape.index_after(self.next);
         visitor.visit_unit()
     }
 
@@ -299,7 +301,7 @@ impl<'de> SeqAccess<'de> for Elements<'_, '_> {
             return Ok(None);
         }
         self.left -= 1;
-        seed.deserialize(&mut *self.reader).map(Some)
+        self.reader.next_value(seed).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -331,7 +333,7 @@ impl<'de> MapAccess<'de> for Members<'_, '_> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {
-        seed.deserialize(&mut *self.reader)
+        self.reader.next_value(seed)
     }
 
     fn size_hint(&self) -> Option<usize> {

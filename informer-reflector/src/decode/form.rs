@@ -189,12 +189,19 @@ struct Owner {
 }
 
 impl Identity {
-    /// Returns a text that similar objects have in common: the UID of their owner, or
-    /// `generateName`. In compressed storage, most objects with the same text share a dictionary.
     fn family(&self) -> &str {
-        let owner = self.owner_references.iter().flatten().find_map(|owner| owner.uid.as_deref());
-        owner.or(self.generate_name.as_deref()).unwrap_or_default()
+        let owners = self.owner_references.iter().flatten().filter_map(|owner| owner.uid.as_deref());
+        family(owners, self.generate_name.as_deref())
     }
+}
+
+/// Returns a text that similar objects have in common: the UID of their first owner, or
+/// `generateName`. In compressed storage, most objects with the same text share a dictionary.
+pub(crate) fn family<'m>(
+    mut owners: impl Iterator<Item = &'m str>,
+    generate_name: Option<&'m str>,
+) -> &'m str {
+    owners.next().or(generate_name).unwrap_or_default()
 }
 
 #[derive(Deserialize)]

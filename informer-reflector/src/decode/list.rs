@@ -270,9 +270,7 @@ impl<K> ListDecoder<K> {
     fn status(&self) -> ListWatchError {
         // `push` removes bytes only from the body of a list, so the buffer has the whole body.
         match status_in(self.encoding, &self.buffer) {
-            Some(status) if !status.is_success() => {
-                ListWatchError::Status { status: Box::new(status), retry_after: None }
-            }
+            Some(status) if !status.is_success() => ListWatchError::from(Box::new(status)),
             Some(_) => self.not_a_list("it is a Status that reports success"),
             None => self.not_a_list("it is a Status that is incomplete or can't be decoded"),
         }

@@ -37,7 +37,7 @@ use prune_paths::NOTHING_PRUNED;
 use tape::Tape;
 
 pub(crate) use expected::ExpectedType;
-pub(crate) use form::{Form, FromJson};
+pub(crate) use form::{Form, FromJson, family};
 pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;

@@ -232,10 +232,10 @@ impl<const WRITES: bool> Object<WRITES> {
             (Type::Bytes, Content::Bytes(bytes)) => self.bytes(bytes),
             (Type::Time, Content::Bytes(bytes)) => self.time(bytes, false),
             (Type::MicroTime, Content::Bytes(bytes)) => self.time(bytes, true),
-            (Type::Quantity, Content::Bytes(bytes)) => self.text(only_field(bytes)),
-            (Type::Json, Content::Bytes(bytes)) => self.json(only_field(bytes), depth),
+            (Type::Quantity, Content::Bytes(bytes)) => self.quantity(bytes),
+            (Type::Json, Content::Bytes(bytes)) => self.json(bytes, depth),
             (Type::IntOrString, Content::Bytes(bytes)) => self.int_or_string(bytes),
-            _ => self.reject(&Malformed.to_string()),
+            _ => self.reject_malformed(),
         }
     }
 
@@ -248,7 +248,9 @@ impl<const WRITES: bool> Object<WRITES> {
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;
-        while let Ok(Some((number, content))) = fields.next() {
+        loop {
+            let Ok(next) = fields.next() else { return self.reject_malformed() };
+            let Some((number, content)) = next else { break };
             let later = message.field(number).filter(|field| {
                 chosen.is_none_or(|(chosen, _, _): (&Field, _, _)| field.number > chosen.number)
             });

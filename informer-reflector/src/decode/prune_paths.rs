@@ -38,9 +38,10 @@ const FEATURE_FIELDS: [(&str, &str); 3] = [
     ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
-/// The maximum number of pruning rules for fields with the same parent, such as the fields of
-/// `metadata`. Further paths are ignored, because each lookup searches all rules for this parent.
-const MAX_FIELDS: usize = 256;
+/// The number of pruning rules for fields with the same parent, such as the fields of `metadata`,
+/// at which a decoder stops learning further rules, because each lookup searches all of them. The
+/// number of paths of users is not limited.
+const MAX_LEARNED_FIELDS: usize = 256;
 
 /// The pruning rules for the fields of one JSON object: the whole Kubernetes object, or an object
 /// inside it. The rules are few, so a linear search is fastest.
@@ -105,17 +106,12 @@ impl PrunePaths {
     /// Adds the path of a field to prune.
     ///
     /// # Errors
-    /// If the text is not a path, or is the path of a field that an informer needs: `metadata` as a
-    /// whole, or its name, namespace, UID, resource version, labels, owner references or deletion
-    /// timestamp.
+    /// If the text is not a path, or is the path of a field that an informer needs: `apiVersion`,
+    /// `kind`, `metadata` as a whole, or its name, namespace, UID, resource version, labels, owner
+    /// references or deletion timestamp.
     pub fn with_path(mut self, path: &str) -> Result<Self, PrunePathError> {
         let names = parse(path).ok_or_else(|| PrunePathError::Unparsable { path: path.to_owned() })?;
-        let needed = match names.as_slice() {
-            ["metadata"] => true,
-            ["metadata", name, ..] => NEEDED.contains(name),
-            _ => false,
-        };
-        if needed {
+        if is_needed(&names) {
             return Err(PrunePathError::Needed { path: path.to_owned() });
         }
         if let ["metadata", name, ..] = names.as_slice()
@@ -123,7 +119,7 @@ impl PrunePaths {
         {
             return Err(PrunePathError::Read { path: path.to_owned(), reader });
         }
-        Arc::make_mut(&mut self.root).insert(&names);
+        Arc::make_mut(&mut self.root).insert(&names, usize::MAX);
         Ok(self)
     }
 
@@ -135,8 +131,10 @@ impl PrunePaths {
     /// Returns paths that prune all fields of an object except `apiVersion`, `kind` and `metadata`.
     /// Fields of metadata that `self` prunes are pruned too.
     pub(super) fn metadata_only(&self) -> Self {
+        let kept = ["apiVersion", "kind", "metadata"];
         let mut root = Level::clone(&self.root);
-        for field in ["apiVersion", "kind", "metadata"] {
+        root.fields.retain(|(name, _)| kept.contains(&&**name));
+        for field in kept {
             if root.fields.iter().all(|(name, _)| **name != *field) {
                 root.fields.push((field.into(), Field::Inside(Level::default())));
             }
@@ -145,16 +143,11 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Adds the path of a field to prune. Does nothing if the field is one that all informers need,
-    /// such as `metadata.name`.
+    /// Adds the path of a field that a decoder has learned to skip. Does nothing if all informers
+    /// need the field, such as `metadata.name`, or if its parent has [`MAX_LEARNED_FIELDS`] rules.
     pub(super) fn insert_unless_needed(&mut self, names: &[&str]) {
-        let is_read = match names {
-            [] | ["kind" | "apiVersion" | "metadata"] => true,
-            ["metadata", name, ..] => NEEDED.contains(name),
-            _ => false,
-        };
-        if !is_read {
-            Arc::make_mut(&mut self.root).insert(names);
+        if !is_needed(names) {
+            Arc::make_mut(&mut self.root).insert(names, MAX_LEARNED_FIELDS);
         }
     }
 
@@ -169,7 +162,7 @@ impl Default for PrunePaths {
     /// unchanged on the server.
     fn default() -> Self {
         let mut root = Level::default();
-        root.insert(&["metadata", "managedFields"]);
+        root.insert(&["metadata", "managedFields"], usize::MAX);
         Self { root: Arc::new(root) }
     }
 }
@@ -225,10 +218,12 @@ impl Level {
         self.prunes_others
     }
 
-    fn insert(&mut self, names: &[&str]) {
+    /// Adds the path of a field to prune. Does nothing if a new rule is needed for a parent that
+    /// already has `max_fields` rules.
+    fn insert(&mut self, names: &[&str], max_fields: usize) {
         let [name, inner @ ..] = names else { return };
         let known = self.fields.iter().position(|(known, _)| **known == **name);
-        if known.is_none() && self.fields.len() == MAX_FIELDS {
+        if known.is_none() && self.fields.len() >= max_fields {
             return;
         }
         let index = known.unwrap_or_else(|| {
@@ -239,7 +234,7 @@ impl Level {
         match field {
             Field::Whole => {}
             Field::Inside(_) if inner.is_empty() => *field = Field::Whole,
-            Field::Inside(level) => level.insert(inner),
+            Field::Inside(level) => level.insert(inner, max_fields),
         }
     }
 
@@ -254,6 +249,15 @@ impl Level {
             }
         }
         paths
+    }
+}
+
+/// Returns whether a field identifies an object, its type or its version, or contains such fields.
+fn is_needed(names: &[&str]) -> bool {
+    match names {
+        [] | ["metadata"] | ["apiVersion" | "kind", ..] => true,
+        ["metadata", name, ..] => NEEDED.contains(name),
+        _ => false,
     }
 }
 
@@ -305,9 +309,15 @@ mod tests {
 
     #[test]
     fn fields_that_an_informer_needs_cannot_be_pruned() {
-        for path in
-            ["metadata", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"]
-        {
+        for path in [
+            "apiVersion",
+            "kind",
+            "metadata",
+            "metadata.name",
+            "metadata.namespace",
+            "metadata.uid",
+            "metadata.resourceVersion",
+        ] {
             let error = PrunePaths::none().with_path(path).expect_err(path);
             assert_eq!(error, PrunePathError::Needed { path: path.to_owned() });
         }
@@ -335,6 +345,22 @@ mod tests {
         let outer_first = PrunePaths::none().with_path("status")?.with_path("status.conditions")?;
         assert_eq!(inner_first, outer_first);
         assert_eq!(format!("{inner_first:?}"), r#"PrunePaths["status"]"#);
+        Ok(())
+    }
+
+    #[test]
+    fn number_of_pruned_fields_with_the_same_parent_is_unlimited() -> Result<(), PrunePathError> {
+        let mut fields = (0..=MAX_LEARNED_FIELDS).map(|field| format!("metadata.annotations.a{field}"));
+        let paths = fields.try_fold(PrunePaths::none(), |paths, field| paths.with_path(&field))?;
+        assert_eq!(paths.root().paths().len(), MAX_LEARNED_FIELDS + 1);
+        Ok(())
+    }
+
+    #[test]
+    fn metadata_only_drops_paths_inside_pruned_fields() -> Result<(), PrunePathError> {
+        let paths = PrunePaths::default().with_path("status.conditions")?.metadata_only();
+        assert_eq!(paths.root().field("status"), Some(&Field::Whole));
+        assert_eq!(paths, PrunePaths::default().metadata_only());
         Ok(())
     }
 }

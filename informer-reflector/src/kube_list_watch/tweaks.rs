@@ -5,8 +5,6 @@
 //! because they must select the same objects. Resource versions, page limits, bookmarks and
 //! timeouts can't be changed.
 
-use kube::core::Status;
-
 use informer_core::ListWatchError;
 
 /// The parameters that [`ListTweaks::parameter`] can't set: the reflector sets them, or
@@ -57,8 +55,8 @@ impl ListTweaks {
     ///
     /// Servers ignore unknown parameters. A parameter is invalid if the reflector sets it
     /// (`resourceVersion`, `limit`, `continue`, `watch` and others) or if [`ListTweaks`] has a
-    /// field for it. If a parameter is invalid, every list and watch fails with the error 400 and
-    /// sends no request.
+    /// field for it. If a parameter is invalid, every list and watch fails with
+    /// [`ListWatchError::InvalidRequest`], and sends no request.
     pub fn parameter(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         let (name, value): (String, String) = (name.into(), value.into());
         self.parameters.retain(|(known, _)| *known != name);
@@ -68,8 +66,7 @@ impl ListTweaks {
         self
     }
 
-    /// Returns an error with the code 400 if the user has set a [reserved](RESERVED) parameter,
-    /// such as `limit`.
+    /// Returns an error if the user has set a [reserved](RESERVED) parameter, such as `limit`.
     pub(super) fn check(&self) -> Result<(), ListWatchError> {
         let Some((name, _)) = self.parameters.iter().find(|(name, _)| RESERVED.contains(&name.as_str()))
         else {
@@ -81,8 +78,7 @@ impl ListTweaks {
             _ => "the reflector sets it; remove it from the list options",
         };
         let message = format!("the parameter \"{name}\" can't be set for {}: {remedy}", self.resource);
-        let status = Status::failure(&message, "BadRequest").with_code(400);
-        Err(ListWatchError::from(Box::new(status)))
+        Err(ListWatchError::InvalidRequest(message.into()))
     }
 }
 

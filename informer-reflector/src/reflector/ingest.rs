@@ -160,7 +160,7 @@ impl Ingest {
     /// Returns the object in the form in which it is stored. An object that can't be encoded stays
     /// decoded.
     fn stored(&self, object: OwnedObject<AnyObject>) -> OwnedObject<AnyObject> {
-        let encode = |storage: &Encode| storage.encoded(&object);
+        let encode = |storage: &Encode| storage.encoded(&object, self.meta(&object));
         self.storage.as_ref().and_then(encode).unwrap_or(object)
     }
 

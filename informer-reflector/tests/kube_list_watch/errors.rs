@@ -50,6 +50,12 @@ async fn error_without_a_status_is_converted_to_one() {
 async fn failure_status_in_a_200_response_is_an_error() {
     let status = r#"{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}"#;
     assert!(list_error(answer(200, status)).await.is_forbidden());
+
+    let overload = r#"{"kind":"Status","status":"Failure","reason":"TooManyRequests","code":429,"details":
+        {"retryAfterSeconds":7}}"#;
+    let error = list_error(answer(200, overload)).await;
+    assert!(error.is_too_many_requests());
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
 }
 
 #[tokio::test]

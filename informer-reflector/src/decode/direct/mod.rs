@@ -284,7 +284,7 @@ impl Value for Quantity {
 
     fn read(&mut self, content: Content<'_>) -> Option<()> {
         let Content::Bytes(bytes) = content else { return None };
-        self.0.read(Content::Bytes(only_field(bytes)))
+        self.0.read(Content::Bytes(only_field(bytes).ok()?))
     }
 
     fn is_absent(_: Content<'_>) -> bool {
@@ -299,7 +299,7 @@ impl Value for IntOrString {
 
     fn read(&mut self, content: Content<'_>) -> Option<()> {
         let Content::Bytes(bytes) = content else { return None };
-        *self = match IntOrText::read(bytes) {
+        *self = match IntOrText::read(bytes).ok()? {
             IntOrText::Int(number) => Self::Int(number.try_into().ok()?),
             IntOrText::Text(text) => Self::String(str::from_utf8(text).ok()?.to_owned()),
         };

@@ -164,6 +164,27 @@ fn i10_damaged_message_is_rejected_or_decodes() {
 }
 
 #[test]
+fn i10_damaged_nested_value_is_rejected() {
+    let of_pods = Messages::all().of_kind("v1", "Pod").expect("the message of pods");
+    let choice = Messages::all().find("apiextensions.v1.JSONSchemaPropsOrBool").expect("a choice");
+    let form = Form::Decoded(Decode::of::<Pod>());
+    // The field numbers of `metadata.creationTimestamp`, `metadata.managedFields[0].fieldsV1`,
+    // `spec.overhead[""]` and `spec.containers[0].livenessProbe.httpGet.port`.
+    let fields = [&[1, 8][..], &[1, 17, 7], &[2, 32, 2], &[2, 2, 10, 1, 2, 2]];
+    for damaged in [&[0xff][..], &[8, 1, 0xff], &[10, 1, b'1', 0xff]] {
+        for field in fields {
+            let pod = field.iter().rfold(damaged.to_vec(), |inner, number| nested(*number, &inner));
+            let tape = protobuf::read(of_pods, &pod, &NOTHING_PRUNED);
+            assert!(tape.problem().is_some(), "{field:?} {damaged:?}");
+            assert_eq!(protobuf::check(of_pods, &pod).err().as_deref(), tape.problem());
+            assert!(form.direct(of_pods, &pod, &NOTHING_PRUNED).is_none(), "{field:?} {damaged:?}");
+        }
+        let tape = protobuf::read(choice, damaged, &NOTHING_PRUNED);
+        assert!(tape.problem().is_some(), "{damaged:?}");
+    }
+}
+
+#[test]
 fn kind_with_choices_is_not_stored_as_protobuf() {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     assert!(expected().storable_message().is_some());

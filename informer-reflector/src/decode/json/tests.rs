@@ -278,6 +278,33 @@ fn each_type_of_serde_is_decoded_as_by_serde_json() {
 }
 
 #[test]
+fn i10_error_that_a_type_ignores_loses_no_other_field() {
+    fn lenient<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+        Ok(u32::deserialize(deserializer).unwrap_or_default())
+    }
+    fn unread<'de, D: serde::Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
+        Ok(true)
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(transparent)]
+    struct Size(#[serde(deserialize_with = "lenient")] u32);
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Workload {
+        #[serde(deserialize_with = "lenient")]
+        replicas: u32,
+        sizes: Vec<Size>,
+        #[serde(deserialize_with = "unread")]
+        unread: bool,
+        image: String,
+    }
+    let json = r#"{"replicas":{"a":1},"sizes":[{"a":[]},2,[3],"4"],"unread":"image","image":"nginx"}"#;
+    let value = read(json, &NOTHING_PRUNED).expect("JSON");
+    let sizes = vec![Size(0), Size(2), Size(0), Size(0)];
+    let expected = Workload { replicas: 0, sizes, unread: true, image: "nginx".into() };
+    assert_eq!(deserialize::<Workload>(&value.tape).expect("an object that decodes"), expected);
+}
+
+#[test]
 fn array_that_is_too_long_for_its_type_is_rejected() {
     let value = read("[[1,2,3]] ", &NOTHING_PRUNED).expect("JSON");
     let error = deserialize::<Vec<(u8, u8)>>(&value.tape).expect_err("an error");

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::jiff::Timestamp;
-use kube_messages::{Content, Fields};
+use kube_messages::{Content, Fields, Malformed};
 
 use super::Object;
 use crate::decode::deserialize::deserialize_incomplete;
@@ -20,6 +20,11 @@ impl<const WRITES: bool> Object<WRITES> {
     pub(super) fn reject(&mut self, problem: &str) {
         self.tape.reject(problem);
         self.push(Token::Null);
+    }
+
+    /// Marks the whole object as undecodable, because bytes in it are not valid protobuf.
+    pub(super) fn reject_malformed(&mut self) {
+        self.reject(&Malformed.to_string());
     }
 
     pub(super) fn text(&mut self, bytes: &[u8]) {
@@ -73,7 +78,7 @@ impl<const WRITES: bool> Object<WRITES> {
             return if WRITES { self.push(Token::Null) } else { self.reject("a time without a value") };
         }
         match timestamp(bytes, is_micro) {
-            None => self.reject("a time that is out of range"),
+            None => self.reject("a time that is invalid or out of range"),
             Some(_) if !WRITES => {}
             Some(time) if is_micro => {
                 self.text(time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string().as_bytes());
@@ -82,7 +87,15 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
+    pub(super) fn quantity(&mut self, bytes: &[u8]) {
+        match only_field(bytes) {
+            Ok(text) => self.text(text),
+            Err(Malformed) => self.reject_malformed(),
+        }
+    }
+
     pub(super) fn json(&mut self, bytes: &[u8], depth: usize) {
+        let Ok(bytes) = only_field(bytes) else { return self.reject_malformed() };
         let Ok(text) = str::from_utf8(bytes) else { return self.reject(INVALID_UTF8) };
         if text.is_empty() {
             return self.push(Token::Null);
@@ -105,19 +118,25 @@ impl<const WRITES: bool> Object<WRITES> {
 
     pub(super) fn int_or_string(&mut self, bytes: &[u8]) {
         match IntOrText::read(bytes) {
-            IntOrText::Int(number) => self.int(number),
-            IntOrText::Text(text) => self.text(text),
+            Ok(IntOrText::Int(number)) => self.int(number),
+            Ok(IntOrText::Text(text)) => self.text(text),
+            Err(Malformed) => self.reject_malformed(),
         }
     }
 }
 
 /// Returns the time in a message, with microseconds if `is_micro`, and otherwise in whole seconds,
-/// like the JSON. Returns `None` if the time is out of range.
+/// like the JSON. Returns `None` if the message is invalid, or the time is out of range.
 pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Timestamp> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     let mut fields = Fields(bytes);
-    while let Ok(Some((number, Content::Number(value)))) = fields.next() {
-        if number == 1 { seconds = value.cast_signed() } else { nanoseconds = value }
+    while let Some(field) = fields.next().ok()? {
+        match field {
+            (1, Content::Number(value)) => seconds = value.cast_signed(),
+            (2, Content::Number(value)) => nanoseconds = value,
+            (3.., _) => {}
+            _ => return None,
+        }
     }
     let nanoseconds = if is_micro { i32::try_from(nanoseconds).ok()? / 1_000 * 1_000 } else { 0 };
     if seconds < FIRST_SECOND || nanoseconds >= 1_000_000_000 {
@@ -133,28 +152,31 @@ pub(in crate::decode) enum IntOrText<'b> {
 }
 
 impl<'b> IntOrText<'b> {
-    pub(in crate::decode) fn read(bytes: &'b [u8]) -> Self {
+    pub(in crate::decode) fn read(bytes: &'b [u8]) -> Result<Self, Malformed> {
         let (mut is_text, mut number, mut text) = (false, 0, &[][..]);
         let mut fields = Fields(bytes);
-        while let Ok(Some((field, content))) = fields.next() {
-            match (field, content) {
+        while let Some(field) = fields.next()? {
+            match field {
                 (1, Content::Number(kind)) => is_text = kind == 1,
                 (2, Content::Number(value)) => number = value.cast_signed(),
                 (3, Content::Bytes(value)) => text = value,
-                _ => {}
+                (4.., _) => {}
+                _ => return Err(Malformed),
             }
         }
-        if is_text { Self::Text(text) } else { Self::Int(number) }
+        Ok(if is_text { Self::Text(text) } else { Self::Int(number) })
     }
 }
 
 /// Returns the content of field 1 of a message; empty if the field is missing.
-pub(in crate::decode) fn only_field(bytes: &[u8]) -> &[u8] {
-    let mut fields = Fields(bytes);
-    while let Ok(Some((number, content))) = fields.next() {
-        if let (1, Content::Bytes(bytes)) = (number, content) {
-            return bytes;
+pub(in crate::decode) fn only_field(bytes: &[u8]) -> Result<&[u8], Malformed> {
+    let (mut fields, mut value) = (Fields(bytes), &[][..]);
+    while let Some(field) = fields.next()? {
+        match field {
+            (1, Content::Bytes(bytes)) => value = bytes,
+            (2.., _) => {}
+            _ => return Err(Malformed),
         }
     }
-    &[]
+    Ok(value)
 }
