@@ -81,7 +81,9 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
 }
 
 fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Result<()> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)
+    // The default budget is for untrusted input. The definitions of a cluster can exceed it.
+    let options = serde_saphyr::options! { budget: None };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
         .map_err(|error| anyhow::anyhow!("{} is not YAML: {error}", path.display()))?;
     let mut is_empty = true;
     for document in documents.into_iter().filter(|document| !document.is_null()).flat_map(items) {
@@ -252,6 +254,12 @@ spec:
         let indented = WIDGET.replace('\n', "\n  ");
         let list = format!("apiVersion: v1\nkind: List\nitems:\n- {indented}");
         assert_eq!(parsed(&list).unwrap().usable.len(), 1);
+    }
+
+    #[test]
+    fn file_with_thousands_of_documents_is_read() {
+        let text = "---\nnull\n".repeat(2_000) + "---\n" + WIDGET;
+        assert_eq!(parsed(&text).unwrap().usable.len(), 1);
     }
 
     #[test]

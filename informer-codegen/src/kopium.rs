@@ -84,20 +84,35 @@ fn plain(value: &mut Value) {
 
 fn plain_text(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
-    let mut in_code = false;
+    let mut code = None;
     for line in text.lines() {
         let bare = line.trim();
-        if bare.starts_with("```") {
-            lines.push(if in_code { "```" } else { "```text" });
-            in_code = !in_code;
-        } else {
-            lines.push(if in_code { line.trim_end() } else { bare });
+        match (code, fence(bare)) {
+            (None, None) => lines.push(bare),
+            (None, Some((mark, opening))) => {
+                lines.push(opening);
+                code = Some(mark);
+            }
+            (Some(open), Some((mark, _))) if open == mark => {
+                lines.push(mark);
+                code = None;
+            }
+            (Some(_), _) => lines.push(line.trim_end()),
         }
     }
-    if in_code {
-        lines.push("```");
-    }
+    lines.extend(code);
     lines.join("\n")
+}
+
+/// If this line can open or close a code block, returns two lines with the same characters. The
+/// first closes a block, and the second opens a block that rustdoc does not test.
+fn fence(line: &str) -> Option<(&'static str, &'static str)> {
+    // "```kubectl get pods```" is text: a line that opens a block has no further backticks.
+    let is_text = |rest: &str| rest.trim_start_matches('`').contains('`');
+    if line.strip_prefix("```").is_some_and(|rest| !is_text(rest)) {
+        return Some(("```", "```text"));
+    }
+    line.starts_with("~~~").then_some(("~~~", "~~~text"))
 }
 
 #[cfg(test)]
@@ -127,5 +142,18 @@ mod tests {
                 "allOf": [{ "description": "seven" }],
             })
         );
+    }
+
+    #[test]
+    fn code_blocks_with_tildes_are_not_tested_either() {
+        let text = "one\n~~~\n  two\n```\n~~~\nthree\n~~~~yaml\n  four";
+        let expected = "one\n~~~text\n  two\n```\n~~~\nthree\n~~~text\n  four\n~~~";
+        assert_eq!(plain_text(text), expected);
+    }
+
+    #[test]
+    fn code_within_a_line_opens_no_block() {
+        let text = "Run:\n```kubectl get pods```\n  or\n``` `a` ```\nlast";
+        assert_eq!(plain_text(text), "Run:\n```kubectl get pods```\nor\n``` `a` ```\nlast");
     }
 }

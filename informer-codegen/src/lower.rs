@@ -11,7 +11,7 @@ use crate::definition::Definition;
 use crate::group_names;
 use crate::shared::gate::Gate;
 use crate::shared::model::{Group, Kind, Version, sort};
-use crate::shared::names::{camel, capitalized, ident, plural, snake, title};
+use crate::shared::names::{camel, ident, plural, snake, title};
 use crate::types::root_name;
 
 /// The names of all generated groups, versions, kinds and files.
@@ -62,9 +62,13 @@ impl TypesModule {
 }
 
 pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
-    let names: BTreeSet<&str> = definitions.iter().map(|definition| definition.group.as_str()).collect();
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for definition in definitions {
+        let versions = definition.versions.iter().map(String::as_str);
+        groups.entry(&definition.group).or_default().extend(versions);
+    }
     let mut lowered = Lowered { groups: Vec::new(), modules: Vec::new() };
-    for (name, accessor) in group_names::accessors(&names)? {
+    for (name, accessor) in group_names::accessors(&groups)? {
         let mut versions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, definition) in definitions.iter().enumerate().filter(|(_, other)| other.group == name) {
             for version in &definition.versions {
@@ -112,7 +116,7 @@ fn version(
     let api_version = format!("{group}/{name}");
     let version = Version {
         accessor: ident(name)?,
-        type_name: ident(&(camel(accessor) + &capitalized(name)))?,
+        type_name: ident(&group_names::version_type(accessor, name))?,
         api_version: api_version.clone(),
         gate: Gate::default(),
         kinds,

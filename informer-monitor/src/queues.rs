@@ -134,8 +134,6 @@ impl QueueMetrics {
             let (depth, unfinished) = observe()?;
             Some(Gauges { depth: depth as u64, unfinished })
         });
-        // The queue has a series even if it was built without metrics.
-        self.change(queue.name(), |_| {});
         self.shared.followed.lock().push(Followed { name: queue.name().to_owned(), gauges });
     }
 
@@ -202,6 +200,12 @@ impl Collector for QueueMetrics {
         let (gauges, dropped) = self.gauges();
         let mut queues = self.shared.queues.lock();
         queues.retain(|queue, _| gauges.contains_key(queue) || !dropped.contains(queue));
+        // A followed queue has series even if it was built without metrics. They are created here
+        // and not in `follow`, because a scrape at the same time could remove them: the name can be
+        // that of a dropped queue.
+        for queue in gauges.keys() {
+            queues.entry(queue.clone()).or_default();
+        }
         let encoder = &mut encoder;
         let depths = queues.iter().map(|(queue, it)| (label(queue), it.depth(gauges.get(queue)) as f64));
         write(encoder, Gauge, "workqueue_depth", "Number of queued keys", depths)?;
@@ -248,5 +252,28 @@ impl fmt::Debug for QueueMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let queues: Vec<_> = self.shared.queues.lock().keys().cloned().collect();
         f.debug_struct("QueueMetrics").field("queues", &queues).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[test]
+    fn series_of_followed_queue_return_after_a_racing_scrape() {
+        let metrics = QueueMetrics::new();
+        let queue = Workqueue::<&str>::builder().name("pods").build();
+        metrics.follow(&queue);
+        // The effect of a scrape that runs at the same time, and has found only an earlier queue
+        // with this name, which was dropped.
+        metrics.shared.queues.lock().clear();
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(metrics));
+        let mut page = String::new();
+        encode(&mut page, &registry).expect("a string");
+        assert!(page.contains("workqueue_depth{name=\"pods\"} 0.0\n"), "{page}");
     }
 }

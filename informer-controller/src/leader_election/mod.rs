@@ -138,9 +138,10 @@ impl LeaderElector {
     /// task.
     ///
     /// Only one process works at a time if all clocks have
-    /// [nearly the same speed](LeaderElectionConfig::renew_deadline). The clock of a suspended
-    /// machine stands still. After the machine resumes, its work continues for some seconds, until
-    /// the next renewal shows that another candidate has the lease.
+    /// [nearly the same speed](LeaderElectionConfig::renew_deadline), unless somebody deletes or
+    /// empties the lease. The clock of a suspended machine stands still. After the machine resumes,
+    /// its work continues for some seconds, until the next renewal shows that another candidate has
+    /// the lease.
     ///
     /// After a loss, run the elector again, or end the process, as programs with client-go do.
     ///
@@ -192,25 +193,29 @@ impl LeaderElector {
             let (Some(renew_by), Some(until)) = (self.election.renew_by(), self.election.work_until()) else {
                 return LeadershipEnd::Lost(None);
             };
-            tokio::select! {
+            let renewal = tokio::select! {
                 biased;
-                renewal = self.renew(renew_by) => match renewal {
-                    Outcome::Leading => {}
-                    Outcome::Failed => {
-                        self.reporter.stopped_leading("the lease could not be renewed in time");
-                        stop.cancel();
-                        return LeadershipEnd::Lost(before(until, work).await);
-                    }
-                    Outcome::Lost => {
-                        self.reporter.stopped_leading(
-                            "another candidate holds the lease, or the holder was removed from the lease",
-                        );
-                        stop.cancel();
-                        return LeadershipEnd::Lost(None);
-                    }
+                renewal = self.renew(renew_by) => renewal,
+                output = before(until, work.as_mut()) => match output {
+                    Some(output) => return LeadershipEnd::Finished(output),
+                    // This task was polled so late that the time is over, but the timers of the
+                    // renewal have not fired yet.
+                    None => Outcome::Failed,
                 },
-                output = before(until, work.as_mut()) => {
-                    return output.map_or(LeadershipEnd::Lost(None), LeadershipEnd::Finished);
+            };
+            match renewal {
+                Outcome::Leading => {}
+                Outcome::Failed => {
+                    self.reporter.stopped_leading("the lease could not be renewed in time");
+                    stop.cancel();
+                    return LeadershipEnd::Lost(before(until, work).await);
+                }
+                Outcome::Lost => {
+                    self.reporter.stopped_leading(
+                        "another candidate holds the lease, or the holder was removed from the lease",
+                    );
+                    stop.cancel();
+                    return LeadershipEnd::Lost(None);
                 }
             }
         }

@@ -10,6 +10,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::KeyWrites;
+use super::key_writes::{has_code, is_refusal};
 use super::pending::Condition;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
@@ -65,12 +66,21 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed, but that the server has possibly applied the write.
+    /// Reports that the request failed.
     ///
-    /// The tracker uses `settlement` to read the written object from the server. Without
-    /// `settlement`, the call has the same effect as a drop of the guard.
-    pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
-        let Some(settlement) = settlement else { return };
+    /// If the outcome is unknown, the tracker uses the result of `settlement` to read the written
+    /// object from the server. If the result is `None`, a conflict counts as a rejection, because
+    /// it usually is one; after other errors, the call has the same effect as a drop of the guard.
+    pub(super) fn failed(mut self, error: &kube::Error, settlement: impl FnOnce() -> Option<Settlement>) {
+        if is_refusal(error) {
+            return self.end();
+        }
+        let Some(settlement) = settlement() else {
+            if has_code(error, 409) {
+                self.end();
+            }
+            return;
+        };
         if let Some((id, _)) = self.condition.take() {
             self.writes.replace_condition(id, Condition::OutcomeUnknown(settlement));
             self.outcome_known.cancel();

@@ -52,15 +52,18 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// - After a response with an object, the key waits until the informer has this version of the
     ///   object.
     /// - After a rejection, nothing was written and the key does not wait. A rejection is a 4xx
-    ///   status except 408, or an `InternalError` of a webhook or an admission plugin, which runs
-    ///   before the write.
+    ///   status except 408 and 409, or an `InternalError` of a webhook or an admission plugin,
+    ///   which runs before the write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
     ///   is unknown. [`ready`](Self::ready), which a `ControllerRunner` calls for each waiting key,
     ///   reads the object's metadata from the server. The key then waits until the informer has the
     ///   metadata that was read. This is usually much earlier than the
     ///   [deadline](WriteTracker::with_deadline) of the write.
+    /// - After a conflict (409), the outcome is unknown, too. By default, kube's client repeats a
+    ///   request after a 504, and the repetition conflicts with a first attempt that was applied.
     /// - An object whose name the server generates cannot be read, because its name is not known.
-    ///   If the outcome of its creation is unknown, the key waits until the deadline.
+    ///   If the outcome of its creation is unknown, the key waits until the deadline. After a
+    ///   conflict, the key does not wait.
     /// - If `object` has a namespaced kind, set its `metadata.namespace`. Without the namespace, it
     ///   is often not possible to read the object. After an unknown outcome, the key then waits
     ///   until the deadline.
@@ -101,11 +104,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         let response = request.await;
         match &response {
             Ok(written) => write.wrote(informer, written),
-            Err(error) if is_refusal(error) => write.refused(),
-            Err(_) => {
-                let key = ObjectKey::of(object).ok();
-                write.unknown(key.and_then(|key| Settlement::of(informer, &key)));
-            }
+            Err(error) => write.failed(error, || Settlement::of(informer, &ObjectKey::of(object).ok()?)),
         }
         response
     }
@@ -138,9 +137,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         let deletion = self.begin_deletion(informer, object);
         let response = request.await;
         match &response {
-            Err(error) if is_not_found(error) => drop(deletion),
-            Err(error) if is_refusal(error) => deletion.refused(),
-            Err(_) => deletion.unknown(Settlement::of(informer, object.key())),
+            Err(error) if has_code(error, 404) => drop(deletion),
+            Err(error) => deletion.failed(error, || Settlement::of(informer, object.key())),
             Ok(_) => drop(deletion),
         }
         response
@@ -273,20 +271,21 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 }
 
 /// Returns whether the error shows that the write was not applied.
-fn is_refusal(error: &kube::Error) -> bool {
+pub(super) fn is_refusal(error: &kube::Error) -> bool {
     match error {
         // After a 5xx or 408, the server can still apply the write. An exception is a 500 with the
         // reason `InternalError`, which comes from a step before the write, such as a webhook that
-        // can't be called. An etcd error is a 500 without a reason.
+        // can't be called. An etcd error is a 500 without a reason. After a 504 for a write that
+        // was applied, kube's client repeats the request by default, and receives a 409.
         kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
-        kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
+        kube::Error::Api(status) => (400..500).contains(&status.code) && ![408, 409].contains(&status.code),
         kube::Error::BuildRequest(_) => true,
         _ => false,
     }
 }
 
-fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
+pub(super) fn has_code(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
 impl<T: Clone> Clone for KeyWrites<T> {

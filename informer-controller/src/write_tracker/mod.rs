@@ -66,7 +66,7 @@ pub use key_writes::KeyWrites;
 ///   has it with a deletion timestamp.
 /// - The server has rejected the write.
 /// - The store has the state that [`KeyWrites::ready`] has read from the server, after a request
-///   with an unknown outcome (a lost connection, a timeout or a 5xx status).
+///   with an unknown outcome (a lost connection, a timeout, a conflict or a 5xx status).
 /// - The [deadline](Self::with_deadline) is over.
 ///
 /// A key does not wait in these cases:
@@ -135,6 +135,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     ///
     /// - The request starts.
     /// - The request ends or is cancelled.
+    /// - Another write for the same key and the same cache succeeds.
     /// - [`KeyWrites::ready`] has read the object from the server, because the outcome of the
     ///   request was unknown.
     ///
@@ -197,18 +198,21 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
 
     /// Records that the key waits until a store has the resource version `version`. `watermark`
     /// receives the versions that this store reaches. The key waits for only one version of each
-    /// store, or of each namespace with its own watch: the newest.
-    fn add_version(&self, key: &T, watermark: Watermark, version: ResourceVersion) {
+    /// store, or of each namespace with its own watch: the newest. Its deadline counts from this
+    /// call, also if it was recorded earlier.
+    fn add_version(&self, key: &T, watermark: Watermark, mut version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
-        let mut known = keys.pending.get(key).into_iter().flatten();
-        if known
-            .any(|other| other.condition.version_in(&watermark).is_some_and(|it| it.is_newer_than(&version)))
-        {
-            return;
+        let now = Instant::now();
+        let mut garbage = keys.sweep(now);
+        let known = keys.remove(key, |other| other.condition.version_in(&watermark).is_some());
+        for other in known.iter().filter(|other| !other.expire(now)) {
+            let newer = other.condition.version_in(&watermark).filter(|it| it.is_newer_than(&version));
+            if let Some(newer) = newer {
+                version = newer.clone();
+            }
         }
-        let mut garbage = keys.sweep(Instant::now());
-        garbage.extend(keys.remove(key, |other| other.condition.version_in(&watermark).is_some()));
+        garbage.extend(known);
         keys.push(key, until, Condition::Version { watermark, version });
         drop(keys);
         drop(garbage);

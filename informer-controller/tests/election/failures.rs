@@ -1,7 +1,10 @@
 //! A leader whose server is unreachable or slow, or whose lease another candidate takes.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures::FutureExt;
 use informer_controller::{ElectionProblem, LeaderElector, LeadershipEnd};
 use informer_testing::{CannedResponse, RequestFilter, Verb};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -126,6 +129,28 @@ async fn leaders_work_is_not_polled_after_its_deadline() {
         unreachable!("the work must not be polled after its deadline");
     });
     assert_eq!(within(run).await, LeadershipEnd::<()>::Lost(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_token_is_cancelled_if_timers_fire_late() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let (sender, mut tokens) = tokio::sync::mpsc::unbounded_channel();
+    // A spawned task that wakes itself is polled again before the runtime fires timers.
+    let running = tokio::spawn(async move {
+        let run = elector.run(CancellationToken::new(), |stop| async move {
+            _ = sender.send(stop);
+            _ = tokio::time::advance(Duration::from_secs(13)).now_or_never();
+            poll_fn(|cx| {
+                cx.waker().wake_by_ref();
+                Poll::<()>::Pending
+            })
+            .await;
+        });
+        run.await
+    });
+    assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Lost(None));
+    assert!(tokens.recv().await.expect("the work has begun").is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]

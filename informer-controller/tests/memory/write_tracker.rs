@@ -119,6 +119,22 @@ async fn deadline_is_reported_to_each_of_two_waits_and_counted_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deadline_counts_from_late_answer_with_older_version() {
+    // After the second delay, the write with the newer version is expired.
+    for delay in [DEADLINE / 2, DEADLINE] {
+        let world = world().await;
+        let informer = &world.running.informer;
+        let older = world.source.create_unseen(config_map("older", "1")).expect("a new object");
+        let newer = world.source.create_unseen(config_map("newer", "1")).expect("a new object");
+        world.writes.wrote(informer, &*newer);
+        sleep(delay).await;
+        world.writes.wrote(informer, &*older);
+        assert_eq!(world.wait().await, (DEADLINE, false), "{delay:?}");
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn write_that_a_check_finds_expired_is_counted() {
     let world = world().await;
     let written = world.source.create_unseen(config_map("child", "1")).expect("a new object");
@@ -183,13 +199,17 @@ async fn rejected_write_delays_no_key() {
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
     world.running.reach(&child).await;
-    for code in [400, 403, 409, 422, 429] {
+    for code in [400, 403, 422, 429] {
         let answer = async { Err::<ConfigMap, _>(api_error(code)) };
         world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("refused");
         let answer = async { Err::<Status, _>(api_error(code)) };
         world.writes.track_deletion(informer, &child, answer).await.expect_err("refused");
         assert_eq!(world.wait().await, (Duration::ZERO, true), "{code}");
     }
+    // No read can show whether the write was applied before a conflict.
+    let answer = async { Err::<ConfigMap, _>(api_error(409)) };
+    world.writes.track(informer, &generated(), answer).await.expect_err("refused");
+    assert!(world.writes.is_ready());
     world.running.stop().await;
 }
 
@@ -370,8 +390,14 @@ async fn unused_key_drops_old_writes() {
 }
 
 /// Errors after which it is unknown whether the write was applied.
-const UNKNOWN: [fn() -> kube::Error; 5] =
-    [|| api_error(500), || api_error(503), || api_error(504), || api_error(408), unreachable];
+const UNKNOWN: [fn() -> kube::Error; 6] = [
+    || api_error(500),
+    || api_error(503),
+    || api_error(504),
+    || api_error(408),
+    || api_error(409),
+    unreachable,
+];
 
 #[tokio::test(start_paused = true)]
 async fn write_not_applied_is_settled_by_a_read_of_its_object() {

@@ -10,6 +10,7 @@ use kube::core::discovery::ApiResource;
 use serde::de::DeserializeOwned;
 
 use super::SharedInformerFactory;
+use super::namespaces::log_fixed_namespaces;
 use super::registry::{Entry, InformerKey};
 use super::scope::{NamespaceScope, Scope};
 use super::type_options::TypeOptions;
@@ -119,6 +120,7 @@ impl SharedInformerFactory {
     fn add(&self, key: InformerKey, entry: Entry) -> SharedIndexInformer<AnyObject> {
         let is_separate = key.scope.namespace == NamespaceScope::Separate;
         if is_separate {
+            log_fixed_namespaces(&entry.handle());
             self.apply_namespaces(&entry.handle());
         }
         let informer = self.register(key, entry);
@@ -168,11 +170,9 @@ impl SharedInformerFactory {
     /// `start` for the replacement.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
-        let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };
-        for entry in &self.inner.informers {
-            if let Some(run) = entry.start(&self.inner.shutdown) {
-                self.inner.tasks.spawn_on(run, runtime);
-            }
+        let runtime = starting.clone().filter(|_| !self.inner.shutdown.is_cancelled());
+        if let Some(runtime) = runtime {
+            self.start_unstarted(starting, &runtime);
         }
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use informer_reflector::{KubeListWatch, SharedServer};
 use kube::{Client, Resource};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -205,10 +205,20 @@ impl SharedInformerFactory {
             let checks = stop::stop_idle_informers(factory, period, self.inner.shutdown.clone());
             self.inner.tasks.spawn_on(checks, runtime);
         }
-        for entry in &self.inner.informers {
-            if let Some(run) = entry.start(&self.inner.shutdown) {
-                self.inner.tasks.spawn_on(run, &here);
-            }
+        self.start_unstarted(starting, &here);
+    }
+
+    /// Starts all informers that are not started, on `runtime`. `starting` is the guard of
+    /// [`Inner::starting`].
+    fn start_unstarted(&self, starting: MutexGuard<'_, Option<Handle>>, runtime: &Handle) {
+        let Inner { informers, shutdown, tasks, .. } = self.inner.as_ref();
+        let started: Vec<_> = informers.iter().filter_map(|entry| entry.start(shutdown)).collect();
+        // A shutdown waits for this token, and thereby for tasks that are spawned after its begin.
+        let _spawning = tasks.token();
+        // I8: a runtime that has ended drops a task at once, which can drop handlers.
+        drop(starting);
+        for run in started {
+            tasks.spawn_on(run, runtime);
         }
     }
 

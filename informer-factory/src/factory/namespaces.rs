@@ -115,15 +115,23 @@ impl SharedInformerFactory {
     pub(super) fn apply_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
         let Some(watched) = &self.inner.watched_namespaces else { return };
         for name in watched.get().into_iter().chain(informer.namespaces()) {
-            if let Err(error) = apply_namespace(informer, watched, &name) {
-                tracing::error!(
-                    resource = informer.status().description(), namespace = %name, %error,
-                    "new informer cannot watch the factory's namespaces; in `informer_with`, create the informer with the \
-                     source that the closure receives"
-                );
+            // The only possible error is the one that `log_fixed_namespaces` has logged.
+            if apply_namespace(informer, watched, &name).is_err() {
                 return;
             }
         }
+    }
+}
+
+/// Logs an error if the namespaces of a new informer cannot change: the informer then ignores the
+/// namespaces of the factory.
+pub(super) fn log_fixed_namespaces(informer: &SharedIndexInformer<AnyObject>) {
+    if let Err(error) = informer.namespace_set() {
+        tracing::error!(
+            resource = informer.status().description(), %error,
+            "new informer cannot watch the factory's namespaces; in `informer_with`, create the informer with the \
+             source that the closure receives"
+        );
     }
 }
 

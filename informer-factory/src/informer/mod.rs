@@ -281,7 +281,7 @@ impl Shared {
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
         let reflector = (options.reflector.clone(), options.ingest.clone());
         let made = match lister_watcher.namespace_by_namespace() {
-            Some(make) => source::divided(make, lister_watcher.resource(), &queue, reflector),
+            Some(make) => source::divided(make, lister_watcher.as_ref(), &queue, reflector),
             None => source::whole(lister_watcher, &queue, reflector),
         };
         Self::assemble(writer, queue, made, options)

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{InformerOptions, InformerTask, Shared, SharedIndexInformer};
 use crate::namespaces::NamespaceWatch;
-use crate::source::{self, MakeSource, NamespaceError, Source};
+use crate::source::{self, MakeSource, NamespaceError, Namespaces, Source};
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns an informer of several namespaces, which can be [added](Self::add_namespace) and
@@ -86,10 +86,7 @@ impl<K> SharedIndexInformer<K> {
     ///   [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
     /// - [`NamespaceError::InvalidName`] for an invalid name.
     pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
-        match self.shared.source.as_ref() {
-            Source::Namespaces(namespaces) => namespaces.add(namespace),
-            Source::Whole(_) => Err(self.fixed_namespaces_error()),
-        }
+        self.namespace_set()?.add(namespace)
     }
 
     /// Removes a namespace, at any time. Its objects leave the store, and handlers receive each as
@@ -104,10 +101,7 @@ impl<K> SharedIndexInformer<K> {
     /// - [`NamespaceError::Fixed`] if the informer was created for one namespace or for all.
     /// - [`NamespaceError::InvalidName`] for an invalid name.
     pub fn remove_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
-        match self.shared.source.as_ref() {
-            Source::Namespaces(namespaces) => namespaces.remove(namespace),
-            Source::Whole(_) => Err(self.fixed_namespaces_error()),
-        }
+        self.namespace_set()?.remove(namespace)
     }
 
     /// Returns the current namespaces of an informer to which namespaces can be
@@ -123,8 +117,15 @@ impl<K> SharedIndexInformer<K> {
         }
     }
 
-    fn fixed_namespaces_error(&self) -> NamespaceError {
-        NamespaceError::Fixed { resource: self.shared.status.description().to_owned() }
+    /// Returns the changing set of namespaces, or [`NamespaceError::Fixed`] if the informer was
+    /// created for one namespace or for all.
+    pub(crate) fn namespace_set(&self) -> Result<&Namespaces<AnyObject>, NamespaceError> {
+        match self.shared.source.as_ref() {
+            Source::Namespaces(namespaces) => Ok(namespaces),
+            Source::Whole(_) => {
+                Err(NamespaceError::Fixed { resource: self.shared.status.description().to_owned() })
+            }
+        }
     }
 }
 

@@ -169,14 +169,15 @@ impl<K> SharedIndexInformer<K> {
     /// again. It makes at most three attempts. This can take minutes, because a resource without
     /// changes gets a bookmark about once a minute. `verify` lists only the metadata of the
     /// server's objects if the informer's source supports that. Several namespaces are compared one
-    /// after the other; a namespace that is removed meanwhile can be missing from the result.
+    /// after the other, even if some of them fail; a namespace that is removed meanwhile can be
+    /// missing from the result.
     /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) verifies
     /// periodically.
     ///
     /// # Errors
     /// [`VerifyError`] if the store has no resource version, if the server has compacted the
-    /// version of each attempt, or if a request fails. An error does not show whether the store is
-    /// correct.
+    /// version of each attempt, or if a request fails. With several namespaces, this is the first
+    /// error. An error does not show whether the store is correct.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future requests no relist.
@@ -184,8 +185,8 @@ impl<K> SharedIndexInformer<K> {
         self.shared.verifier.verify().await
     }
 
-    /// Returns the result of the last successful [`verify`](Self::verify); `None` if there was
-    /// none.
+    /// Returns the result of the last [`verify`](Self::verify) that compared the store, or at least
+    /// one of several namespaces; `None` if there was none. Other namespaces are not in the result.
     #[must_use]
     pub fn last_verification(&self) -> Option<Arc<Verification>> {
         self.shared.verifier.last.lock().clone()
@@ -209,9 +210,7 @@ impl Verifier {
     ) -> Self {
         Self { indexer, source, ingest, watermark, last: Mutex::new(None) }
     }
-}
 
-impl Verifier {
     /// Verifies the store about once per `period`. Never returns.
     pub(super) async fn verify_every(&self, period: Duration) {
         let mut failure = None;
@@ -227,14 +226,14 @@ impl Verifier {
                 Some(error) if failure.as_ref() != Some(error) => {
                     tracing::info!(
                         %resource, error,
-                        "store could not be compared with the server; retrying at the next periodic verification \
+                        "store could not be compared completely with the server; retrying at the next periodic verification \
                          (repeats of this error are logged at debug level)"
                     );
                 }
                 Some(error) => {
                     tracing::debug!(
                         %resource, error,
-                        "store could not be compared with the server; retrying at the next periodic verification"
+                        "store could not be compared completely with the server; retrying at the next periodic verification"
                     );
                 }
                 None => {}
@@ -244,22 +243,22 @@ impl Verifier {
     }
 
     async fn verify(&self) -> Result<Verification, VerifyError> {
-        let mut whole: Option<Verification> = None;
+        let (mut verified, mut failure) = (Vec::new(), None);
         for part in self.source.parts() {
-            let verified = match self.verify_part(&part).await {
+            match self.verify_part(&part).await {
+                Ok(verification) => verified.push(verification),
                 // The program has removed the namespace during the verification.
-                Err(_) if !self.source.has(&part) => continue,
-                outcome => outcome?,
-            };
-            whole = Some(match whole {
-                Some(whole) => whole.and(verified),
-                None => verified,
-            });
+                Err(_) if !self.source.has(&part) => {}
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        let whole = verified.into_iter().reduce(Verification::and);
+        if let Some(whole) = &whole {
+            *self.last.lock() = Some(Arc::new(whole.clone()));
         }
         let resource = || self.source.status().description().to_owned();
-        let verification = whole.ok_or_else(|| VerifyError::NotSynced { resource: resource() })?;
-        *self.last.lock() = Some(Arc::new(verification.clone()));
-        Ok(verification)
+        let not_synced = || VerifyError::NotSynced { resource: resource() };
+        failure.map_or_else(|| whole.ok_or_else(not_synced), Err)
     }
 
     async fn verify_part(&self, part: &Part<AnyObject>) -> Result<Verification, VerifyError> {

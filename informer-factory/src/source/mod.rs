@@ -8,7 +8,7 @@ mod namespaces;
 mod status;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use informer_core::{DeltaFifo, FeedId, ListerWatcher};
 use informer_reflector::{Ingest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
@@ -56,14 +56,16 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
 }
 
 /// Creates a source with one reflector per namespace, without namespaces: they are added later.
-/// `resource` names the objects in messages. The [`SourceTask`] runs the reflectors.
+/// `all` is the source of all namespaces, and describes the objects in messages. The [`SourceTask`]
+/// runs the reflectors.
 pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
-    resource: &str,
+    all: &dyn ListerWatcher<K>,
     queue: &DeltaFifo<K>,
-    (config, ingest): (ReflectorConfig, Ingest),
+    reflector: (ReflectorConfig, Ingest),
 ) -> (Source<K>, SourceTask<K>) {
-    of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
+    let resource = OnceLock::from(Arc::<str>::from(all.resource()));
+    of_namespaces(Namespaces::of(all.description().into(), resource, make, queue.clone(), reflector))
 }
 
 /// Creates a source with one reflector for each namespace in `names`. Namespaces can be added and
@@ -146,6 +148,22 @@ impl<K: 'static> fmt::Debug for SourceTask<K> {
         match self {
             Self::Whole(reflector) => reflector.fmt(f),
             Self::Namespaces(task) => task.status().fmt(f),
+        }
+    }
+}
+
+impl<K: 'static> Part<K> {
+    /// Returns the description of the source without the namespace, for an informer of several
+    /// namespaces. If the description does not contain the namespace as [`KubeListWatch`] writes
+    /// it, returns the resource.
+    ///
+    /// [`KubeListWatch`]: informer_reflector::KubeListWatch
+    fn description_without_namespace(&self) -> Arc<str> {
+        let (source, namespace) = (&self.lister_watcher, self.namespace.as_ref());
+        let scope = namespace.map(|(name, _)| format!(" in namespace \"{name}\"")).unwrap_or_default();
+        match source.description().split_once(&scope) {
+            Some((resource, selectors)) => format!("{resource}{selectors}").into(),
+            None => source.resource().into(),
         }
     }
 }

@@ -35,9 +35,9 @@ pub(crate) use task::NamespacesTask;
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
 pub(crate) struct Namespaces<K: 'static> {
-    /// The name of the informer's objects in log lines and errors, such as `pods` or `Pod`.
+    /// Names the informer's objects in log lines and errors, such as `scheduler/pods` or `Pod`.
     description: Arc<str>,
-    /// The name of the resource, such as `pods`. Set when the first namespace is added.
+    /// The name of the resource, such as `pods`. Set when the first namespace is added, or earlier.
     resource: OnceLock<Arc<str>>,
     make: MakeSource<K>,
     config: ReflectorConfig,
@@ -120,12 +120,12 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         // the name of the object type, without its path and its type parameters.
         let path = reflector.1.type_name().split('<').next().unwrap_or_default();
         let description = path.rsplit("::").next().unwrap_or_default();
-        let mut namespaces = Self::of(description.into(), make, queue, reflector);
+        let mut namespaces = Self::of(description.into(), OnceLock::new(), make, queue, reflector);
         for name in names {
             namespaces.add(name)?;
         }
-        if let Some(resource) = namespaces.resource.get() {
-            namespaces.description = Arc::clone(resource);
+        if let Some(first) = namespaces.parts().first() {
+            namespaces.description = first.description_without_namespace();
         }
         Ok(namespaces)
     }
@@ -133,13 +133,14 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     /// Returns an empty set of namespaces.
     pub(super) fn of(
         description: Arc<str>,
+        resource: OnceLock<Arc<str>>,
         make: MakeSource<K>,
         queue: DeltaFifo<K>,
         (config, ingest): (ReflectorConfig, Ingest),
     ) -> Self {
         Self {
             description,
-            resource: OnceLock::new(),
+            resource,
             make,
             config,
             ingest,
@@ -240,8 +241,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
 }
 
 impl<K: 'static> Namespaces<K> {
-    /// Returns the name of the resource, such as `pods`. This name is unknown until a namespace is
-    /// added; until then, returns `description`.
+    /// Returns the name of the resource, such as `pods`. If this name is unknown until a namespace
+    /// is added, returns `description` until then.
     pub(super) fn resource(&self) -> &str {
         self.resource.get().unwrap_or(&self.description)
     }

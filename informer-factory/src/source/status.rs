@@ -66,7 +66,7 @@ impl SourceStatus {
     }
 
     /// Returns the resource and the scope as text for messages, such as `pods in namespace "shop"`.
-    /// If each namespace has its own watch, the text is only the resource.
+    /// If each namespace has its own watch, the text does not contain the namespaces.
     #[must_use]
     pub fn description(&self) -> &str {
         match &self.inner {

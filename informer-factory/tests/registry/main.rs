@@ -4,6 +4,8 @@
 mod bad_input;
 mod forms;
 mod idle;
+#[path = "../memory/log.rs"]
+mod log;
 mod namespaces;
 mod scopes;
 mod settings;

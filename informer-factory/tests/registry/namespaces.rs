@@ -1,8 +1,14 @@
 //! Factories of a changing set of namespaces: a change applies to all informers of the factory.
 
+use std::sync::Arc;
+
 use futures::StreamExt;
+use informer_factory::__private::resource_of;
 use informer_factory::namespaces::NamespaceError;
-use informer_factory::{Event, HandlerOptions, Informer, SharedInformerFactory};
+use informer_factory::{
+    Event, HandlerOptions, Informer, InformerOptions, SharedIndexInformer, SharedInformerFactory,
+};
+use informer_reflector::KubeListWatch;
 use informer_testing::{CannedResponse, RequestFilter, Simulator};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,6 +16,7 @@ use kube::core::GroupVersionResource;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::log::Log;
 use crate::{builder, factory, keys, synced, watches, with_pods, within};
 
 #[derive(Informer, Deserialize)]
@@ -67,6 +74,41 @@ async fn every_form_watches_the_factorys_namespaces() {
     }
     assert_eq!(keys(&nodes), ["n"]);
     factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn description_has_name_form_and_selectors() {
+    let simulator = with_pods();
+    let named = builder(&simulator).name("scheduler").namespaces([""; 0]).expect("no names").build();
+    let (pods, metadata) = (named.core().v1().pods(), named.metadata().of::<Pod>());
+    let web = named.with_labels("app=web").core().v1().pods();
+    let descriptions: Vec<_> = named.informers().into_iter().map(|it| it.description).collect();
+    let expected = ["scheduler/metadata of pods", "scheduler/pods", "scheduler/pods with labels \"app=web\""];
+    assert_eq!(descriptions, expected);
+    // The inspector decides by the resource whether objects are Secrets.
+    assert_eq!((resource_of(&pods), resource_of(&metadata), resource_of(&web)), ("pods", "pods", "pods"));
+
+    let client = simulator.client().expect("a client");
+    let make = move |namespace: &str| {
+        let source = KubeListWatch::<Pod>::namespaced(client.clone(), namespace).name("scheduler");
+        Arc::new(source.label_selector("app=web")) as Arc<_>
+    };
+    let made = SharedIndexInformer::<Pod>::new_in_namespaces(make, ["shop", "else"], InformerOptions::new());
+    let (web, _task) = made.expect("valid names");
+    assert_eq!(web.status().description(), "scheduler/pods with labels \"app=web\"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_with_fixed_namespaces_is_logged_once() {
+    let simulator = with_pods();
+    for namespaces in [&["shop"][..], &[]] {
+        let (errors, _logging) = Log::keep(tracing::Level::ERROR);
+        let factory = of_namespaces(&simulator, namespaces);
+        let source = Arc::new(KubeListWatch::<Pod>::all(simulator.client().expect("a client")));
+        let _pods = factory.informer_with::<Pod>(|_, options| SharedIndexInformer::new(source, options));
+        let lines = errors.with("cannot watch the factory's namespaces");
+        assert_eq!(lines.len(), 1, "{namespaces:?}: {lines:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use informer_testing::RequestFilter;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::sleep;
 
-use crate::{builder, factory, keys, synced, with_pods, within};
+use crate::{builder, factory, keys, simulator, synced, with_pods, within};
 
 #[tokio::test(start_paused = true)]
 async fn i12_one_informer_stops_and_the_others_continue() {
@@ -80,6 +80,37 @@ async fn i12_unstarted_informer_can_be_stopped() {
     assert!(within(registration.synced().wait()).await.is_err());
     synced(&factory).await;
     assert_eq!(simulator.request_count(&RequestFilter::any()), 0);
+}
+
+/// Runs a function when the handler that owns it is dropped.
+struct OnDrop<F: Fn() + Send + Sync>(F);
+
+impl<F: Fn() + Send + Sync> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[test]
+fn i8_handler_dropped_by_a_start_can_use_the_factory() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let handle = runtime.handle().clone();
+    let _context = handle.enter();
+    let factory = factory(&simulator());
+    let (send, dropped) = std::sync::mpsc::channel();
+    let on_drop = OnDrop({
+        let factory = factory.clone();
+        move || {
+            factory.start();
+            _ = send.send(());
+        }
+    });
+    let pods = factory.core().v1().pods();
+    pods.add_handlers(|handlers| handlers.on_add(move |_, _| _ = &on_drop)).detach();
+    // A runtime that has ended drops each task at once.
+    drop(runtime);
+    factory.start();
+    dropped.try_recv().expect("the handler is dropped");
 }
 
 #[tokio::test(start_paused = true)]

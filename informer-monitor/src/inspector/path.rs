@@ -1,8 +1,9 @@
 //! [`Path`]: names fields of an object, such as `spec.containers.image`.
 //!
-//! Segments are separated by dots, or are in brackets: `metadata.annotations[example.com/owner]`.
-//! If the name of a field contains dots, several segments match this field: the last two segments
-//! of `data.tls.key` match the field `tls.key`.
+//! Segments are separated by dots, or are in brackets: `metadata.annotations[example.com/owner]`. A
+//! segment in quotes can look like an index or an expression: `data["0"]`. If the name of a field
+//! contains dots, several segments match this field: the last two segments of `data.tls.key` match
+//! the field `tls.key`.
 //!
 //! The segment `*` matches any field. It also matches the rest of a name with dots: `tls.*` matches
 //! the field `tls.key`. Lists have no segment: `containers.image` is the `image` of every element.
@@ -40,7 +41,7 @@ impl std::error::Error for PathError {}
 
 impl Path {
     /// Parses a path such as `spec.containers.image`. Rejects notations of other path languages,
-    /// such as `$.spec` and `a[0].b`, because they would silently match no field.
+    /// such as `$.spec`, `/spec` and `a[0].b`, because they would silently match no field.
     pub(super) fn parse(text: &str) -> Result<Self, PathError> {
         let error = |reason| PathError { path: text.to_owned(), reason };
         let mut segments = Vec::new();
@@ -51,16 +52,19 @@ impl Path {
                 None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
             };
             let is_bracket = rest.starts_with('[');
-            if segment.is_empty() || segment == "$" {
+            let name = segment.trim_matches(['"', '\'']);
+            let is_quoted = name.len() < segment.len();
+            // No top-level field of an object has a slash in its name.
+            let is_pointer = segments.is_empty() && segment.contains('/');
+            if name.is_empty() || !is_quoted && (is_pointer || is_expression(segment)) {
                 return Err(error("expected field names separated by dots, as in spec.nodeName"));
             }
-            let is_number = segment.bytes().all(|byte| byte.is_ascii_digit());
-            if segments.last().is_some() && is_number || is_bracket && segment == "*" {
+            if is_index(segment) || is_bracket && segment == "*" {
                 return Err(error("in lists, write containers.image, not containers[0].image"));
             }
             segments.push(match segment {
                 "*" => Segment::Any,
-                field => Segment::Field(field.trim_matches(['"', '\'']).to_owned()),
+                _ => Segment::Field(name.to_owned()),
             });
             rest = match after.strip_prefix('.') {
                 Some("") => return Err(error("a path must not end with a dot")),
@@ -101,6 +105,24 @@ pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Seg
         left = left.strip_prefix('.')?;
     }
     None
+}
+
+/// Returns whether the segment has a meaning in other path languages, such as the filter
+/// `?(@.name=="a")` of JSONPath. Kubernetes allows no such names for labels, annotations and data.
+fn is_expression(segment: &str) -> bool {
+    segment == "$"
+        || segment.trim() != segment
+        || segment.starts_with(['?', '@', '('])
+        || segment.contains(['{', '}', '\\'])
+}
+
+/// Returns whether the segment selects elements of a list in other path languages: `0`, `-1`, `0:2`
+/// or `0,1`.
+fn is_index(segment: &str) -> bool {
+    segment.split([':', ',']).map(str::trim).all(|number| {
+        let digits = number.strip_prefix('-').unwrap_or(number);
+        digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn any(segments: &[Segment], value: &Value, is_it: &dyn Fn(&Value) -> bool) -> bool {
@@ -154,5 +176,19 @@ mod tests {
         for text in ["", ".spec", "$.spec", "spec.", "spec..a", "a[0].b", "a[*].b", "a.0.b", "a[b", "a[b]c"] {
             assert!(Path::parse(text).is_err(), "{text:?}");
         }
+        for text in ["/spec/token", "spec/token", "{.spec.token}", "@.spec", "data.tls\\.key", "spec "] {
+            assert!(Path::parse(text).is_err(), "{text:?}");
+        }
+        for part in ["-1", "0:2", ":2", "0, 1", "?(@.b==\"c\")", "(@.length-1)", "\"\"", " b"] {
+            assert!(Path::parse(&format!("a[{part}].b")).is_err(), "{part:?}");
+        }
+    }
+
+    #[test]
+    fn quoted_name_can_look_like_an_index_or_expression() {
+        for name in ["0", "-1", "0:2", "?a", "{a}", " a", "2024-01-01"] {
+            assert!(has(&format!("data[\"{name}\"]"), &json!({ "data": { name: "1" } })), "{name:?}");
+        }
+        assert!(has("data[2024-01-01]", &json!({ "data": { "2024-01-01": "1" } })));
     }
 }

@@ -106,13 +106,16 @@ fn is_text(found: &Value, text: &str) -> bool {
 /// Splits `rest`, the part of a term after its colon, into a name and a value at the equals sign.
 /// Without an equals sign, the value is `None`. An equals sign in brackets belongs to the name.
 fn named(term: &str, rest: &str) -> Result<(String, Option<String>), String> {
-    let after_bracket = rest.rfind(']').map_or(0, |bracket| bracket + 1);
-    let first = rest.find('=').filter(|at| !rest[..*at].contains('['));
-    let equals = first.or_else(|| rest[after_bracket..].find('=').map(|at| after_bracket + at));
-    let (name, value) = match equals {
-        Some(at) => (&rest[..at], Some(rest[at + 1..].to_owned())),
-        None => (rest, None),
-    };
+    let mut is_in_brackets = false;
+    let parts = rest.split_once(|character: char| {
+        match character {
+            '[' => is_in_brackets = true,
+            ']' => is_in_brackets = false,
+            _ => {}
+        }
+        character == '=' && !is_in_brackets
+    });
+    let (name, value) = parts.map_or((rest, None), |(name, value)| (name, Some(value.to_owned())));
     if name.is_empty() {
         return Err(format!("{term} has no name after the colon"));
     }
@@ -156,7 +159,8 @@ mod tests {
     fn fields_match_values_of_all_simple_types() {
         let object = json!({
             "spec": { "replicas": 3, "paused": true, "containers": [{ "image": "a:1" }] },
-            "status": { "reason": "No space" }, "metadata": { "annotations": { "a.b/c=d": "1" } },
+            "status": { "reason": "No space" },
+            "metadata": { "annotations": { "a.b/c=d": "1", "a.b/list": "[1]" } },
         });
         for (text, is_match) in [
             ("field:spec.replicas=3 field:spec.paused=true", true),
@@ -164,6 +168,7 @@ mod tests {
             ("field:status.reason=\"No space\"", true),
             ("field:spec.replicas", true),
             ("field:metadata.annotations[a.b/c=d]=1", true),
+            ("field:metadata.annotations[a.b/list]=[1]", true),
             ("field:spec.replicas=4", false),
             ("field:spec.containers=a:1", false),
             ("field:spec.missing", false),

@@ -128,8 +128,9 @@ impl Inspector {
     /// `ssh -L 8080:PATH HOST` makes the page available to a browser on another machine.
     ///
     /// # Errors
-    /// [`InspectorError::Io`] if the path exists and is not a socket, or a process listens on it;
-    /// [`InspectorError::InvalidToken`] if the token is invalid.
+    /// [`InspectorError::Io`] if the path exists and is not a socket, or a process listens on it,
+    /// or this process may not connect to it; [`InspectorError::InvalidToken`] if the token is
+    /// invalid.
     ///
     /// # Cancel safety
     /// After the future is dropped, no more connections are accepted. Open connections are closed
@@ -140,7 +141,10 @@ impl Inspector {
         let path = path.as_ref();
         let router = self.standalone_router()?;
         let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-        if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
+        // Other errors, such as a lack of permission, do not show that no process listens. Without
+        // the removal, `bind` fails.
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(is_refused) {
             std::fs::remove_file(path)?;
         }
         let socket = tokio::net::UnixSocket::new_stream()?;

@@ -155,3 +155,16 @@ async fn unix_socket_is_private_and_replaces_a_stale_one() {
     assert!(matches!(second, InspectorError::Io(_)), "{second}");
     server.abort();
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn socket_that_does_not_refuse_connections_is_kept() {
+    let (_simulator, factory) = cluster().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("inspector.sock");
+    // A datagram socket accepts no stream. The error is another one than "connection refused".
+    let _other = std::os::unix::net::UnixDatagram::bind(&path).expect("a free path");
+    let refused = soon(Inspector::new(&factory).serve_unix(&path)).await.expect_err("the path is in use");
+    assert!(matches!(refused, InspectorError::Io(_)), "{refused}");
+    assert!(path.exists());
+}

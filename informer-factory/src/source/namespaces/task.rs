@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use informer_reflector::{Health, ReflectorStatus};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{MemberTask, Namespaces};
@@ -56,17 +56,21 @@ async fn wait_for_refusal(mut status: ReflectorStatus) -> Health {
     loop {
         let health = status.health();
         match &health {
-            Health::Forbidden { .. } => {
-                if since.get_or_insert_with(Instant::now).elapsed() >= MIN_REFUSAL {
-                    return health;
-                }
-            }
+            Health::Forbidden { .. } => since = since.or_else(|| Some(Instant::now())),
             // A retry is in progress. Its result decides whether the refusal continues.
             Health::Syncing { .. } => {}
             _ => since = None,
         }
-        if status.health_changed().await.is_none() {
-            return std::future::pending().await;
+        let due = since.unwrap_or_else(Instant::now) + MIN_REFUSAL;
+        tokio::select! {
+            biased;
+            changed = status.health_changed() => {
+                if changed.is_none() {
+                    return std::future::pending().await;
+                }
+            }
+            // The health does not change before the retry, which the server can delay by an hour.
+            () = sleep_until(due), if matches!(health, Health::Forbidden { .. }) => return health,
         }
     }
 }

@@ -133,6 +133,30 @@ async fn i9_each_namespace_is_verified_and_corrected_separately() {
     running.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn i9_refused_namespace_does_not_stop_a_verification() {
+    let server = Server::new();
+    for _ in 0..100 {
+        server.of("a").fail_next_list(refusal());
+    }
+    server.put("b", "two", "1");
+    let running = server.start(&["a", "b"]).synced().await;
+    let informer = &running.informer;
+    server.of("b").wait_for_watches(1).await;
+    server.of("b").delete_unseen(&ObjectKey::namespaced("b", "two")).expect("the object exists");
+    let seen = server.put("b", "three", "1");
+    assert_eq!(informer.wait_for_write(&seen, SOON).await, informer_factory::WaitOutcome::Reached);
+    let error = informer.verify().await.expect_err("namespace a is refused");
+    assert!(error.to_string().contains("configmaps of a"), "{error}");
+    let verification = informer.last_verification().expect("namespace b was compared");
+    let differences: Vec<_> = verification.differences.iter().map(ToString::to_string).collect();
+    assert_eq!(differences, ["b/two (version 2) is not on the server"]);
+    while stored(informer) != ["b/three=1"] {
+        tokio::task::yield_now().await;
+    }
+    running.stop().await;
+}
+
 /// The source of namespace `a`. While a verification lists it, namespace `b` is removed, and added
 /// again if `adds_again` is `true`.
 struct RemovesOther {

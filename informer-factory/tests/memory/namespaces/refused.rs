@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use informer_factory::status::Health;
-use informer_factory::{HandlerOptions, wait_for_cache_sync};
+use informer_factory::{HandlerOptions, ListWatchError, wait_for_cache_sync};
+use kube::core::Status;
 use tokio::time::Instant;
 
 use super::failures::refusal;
@@ -47,6 +48,18 @@ async fn i6_informer_syncs_without_refused_namespace() {
     assert_eq!(recorded.next().await, "+two=1");
     assert!(informer.synced_in("b").has_synced());
     assert_eq!(stored(informer), ["a/one=1", "b/two=1"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_informer_syncs_before_the_late_retry_of_a_refusal() {
+    let server = refusing(0);
+    let status = Box::new(Status::failure("not for you", "Forbidden").with_code(403));
+    let retry_after = Some(Duration::from_secs(3_600));
+    server.of("b").fail_next_list(ListWatchError::Status { status, retry_after });
+    let running = server.start(&["a", "b"]);
+    wait_for_cache_sync(&[&running.informer], LONG).await.expect("namespace a is listed");
+    assert_eq!(stored(&running.informer), ["a/one=1"]);
     running.stop().await;
 }
 
