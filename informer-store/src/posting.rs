@@ -55,7 +55,6 @@ impl Posting {
         self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
     }
 
-    /// Returns the `n`th chunk, counted from 0.
     pub(crate) fn chunk(&self, n: usize) -> Option<&[u32]> {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }

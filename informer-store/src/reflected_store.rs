@@ -64,8 +64,9 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         self.synced.clone()
     }
 
-    /// Returns a new writer for one call. One writer for all calls would need a lock, which would
-    /// be held while index functions run.
+    /// Returns the store's writer for one call of the reflector. The calls do not overlap, so the
+    /// store has only one writer at a time. A writer in a field would need a lock, which would be
+    /// held while index functions run.
     fn writer(&self) -> StoreWriter<K> {
         StoreWriter::over(Arc::clone(&self.shared))
     }

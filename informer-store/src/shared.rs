@@ -136,8 +136,8 @@ impl State {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }
 
-    /// Returns the watermark of the object's namespace if each namespace has its own watch, and
-    /// otherwise the watermark of the store.
+    /// Returns the watermark of the object's namespace. If the namespace has no watermark of its
+    /// own, returns the watermark of the store.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
@@ -195,12 +195,11 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Records the failures of index functions in [`IndexNotes::failures`], and returns the new
-    /// ones. A failure is new if the index had no recorded failure of the same object.
+    /// Replaces the recorded failures ([`IndexNotes::failures`]) of all objects in `changes` by the
+    /// given `failures`. The failures of indexes under construction remain in `failures`.
     ///
-    /// - First, the recorded failures of all objects in `changes` are removed.
-    /// - Then the failures of complete indexes are moved from `failures` to
-    ///   [`IndexNotes::failures`]. The failures of indexes under construction remain in `failures`.
+    /// Returns the new failures. A failure is new if no failure of the same index and the same
+    /// object was recorded before this call.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],

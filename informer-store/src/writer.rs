@@ -144,7 +144,7 @@ impl<K: 'static> StoreWriter<K> {
     ///
     /// `watermark` is the resource version that the store reaches with these changes; `None` if it
     /// stays the same. If each namespace has its own watch, `of_namespaces` contains each namespace
-    /// whose resource version changes, with its new version.
+    /// with a new resource version, and each namespace that is no longer watched.
     pub fn prepare<'a>(
         &'a mut self,
         changes: Vec<Change<K>>,

@@ -42,8 +42,8 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// Parses `HOST:PORT`, `http://HOST:PORT` or `unix:/PATH`. The first two forms can end with the path of
-    /// the inspector's page.
+    /// Parses `HOST:PORT`, `http://HOST:PORT` or `unix:/PATH`. The first two forms can end with the
+    /// path of the inspector's page.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         #[cfg(unix)]
         if let Some(path) = text.strip_prefix("unix:") {
@@ -101,8 +101,8 @@ impl Failure {
         Self::new("no inspector", reason, SERVE_ONE)
     }
 
-    /// Returns the failure for an invalid or missing response of an inspector, or of a proxy in front
-    /// of it.
+    /// Returns the failure for an invalid or missing response of an inspector, or of a proxy in
+    /// front of it.
     fn broken(reason: &str) -> Self {
         Self::new("no valid response from the inspector", reason, RETRY)
     }

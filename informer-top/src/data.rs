@@ -224,7 +224,7 @@ impl Informer {
 }
 
 /// The numbers of an informer's events and handler calls per second. Both fields are `None` if the
-/// numbers cannot be computed, for example if no previous [`Overview`] has this informer.
+/// numbers cannot be computed, for example if the previous [`Overview`] lacks this informer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,

@@ -20,7 +20,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// Writes a number and a noun, such as `2 lists`.
+/// Writes a number and a noun, with a plural `s` unless the number is 1: `1 list`, `2 lists`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,5 @@
-//! `informer-top`: a terminal view of the informers in a running program. It reads the inspector of informer-monitor.
+//! `informer-top`: a terminal view of the informers in a running program. It reads the inspector of
+//! informer-monitor.
 
 mod app;
 mod client;
@@ -76,8 +77,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let token = token(&args)?;
     let client = Client::new(args.address, token.as_deref())?;
     let mut app = App::new(client.address().to_string());
-    // A failure of the first request, such as a wrong address or token, ends the program. While the table is
-    // shown, later failures do not.
+    // A failure of the first request, such as a wrong address or token, ends the program. While the
+    // table is shown, later failures do not.
     let overview = client.overview().await.map_err(|failure| failure.at(client.address()))?;
     app.update(Update::Overview(Ok(overview)));
     if !args.once && io::stdout().is_terminal() {

@@ -1,4 +1,5 @@
-//! The terminal: receives responses of the inspector and pressed keys, and draws the screen after each of them.
+//! The terminal: receives responses of the inspector and pressed keys, and draws the screen after
+//! each of them.
 
 use std::convert::Infallible;
 use std::error::Error;

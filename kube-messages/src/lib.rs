@@ -67,8 +67,8 @@ pub struct Message {
     /// The number with which [`Messages::at`] returns this message.
     pub index: usize,
     /// Whether JSON has the value of one field in place of an object with all fields. For example,
-    /// the JSON of an `ExtraValue` is `["a"]`, and not `{"items": ["a"]}`. If the message has
-    /// several fields, JSON has the value of the field with the highest number.
+    /// the JSON of an `ExtraValue` is `["a"]`, and not `{"items": ["a"]}`. If several fields are
+    /// present, JSON has the value of the present field with the highest number.
     pub is_choice: bool,
     /// The fields in the order of their numbers, as Go encodes them.
     pub fields: Vec<Field>,
@@ -133,11 +133,12 @@ pub enum Type {
 /// Whether a field has one value or several, and when JSON omits the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value. JSON omits the field if the value is zero or empty, except for three types. For
-    /// these types, JSON has the field with an empty value:
+    /// One value. JSON omits the field if the value is zero or empty. For some types, JSON has an
+    /// empty value instead:
     /// - [`Type::Message`][]: `{}`
     /// - [`Type::Quantity`][]: `"0"`
     /// - [`Type::IntOrString`][]: `0`
+    /// - [`Type::Time`][] and [`Type::MicroTime`][]: `null`; some Kubernetes versions omit it
     ///
     /// In protobuf, Go always writes the field, except bytes that are nil.
     Plain,

@@ -134,7 +134,8 @@ impl<K> Log<K> {
         Reading::Events(events)
     }
 
-    /// Removes and returns the entries that every open watch has read.
+    /// Removes and returns the entries that no open watch needs. Afterwards, the caller must refuse
+    /// new watches from earlier versions.
     pub(super) fn trim(&mut self) -> Vec<Entry<K>> {
         let needed = self.readers.values().map(|reader| reader.cursor).min().unwrap_or(self.end());
         let count = (needed - self.first) as usize;

@@ -96,6 +96,7 @@ impl WatchInjection {
     }
 
     /// Makes this injection wait for the next event of the stream, and replace this event.
+    /// Bookmarks do not count as events.
     #[must_use]
     pub fn instead_of_next_event(mut self) -> Self {
         self.instead_of_event = true;

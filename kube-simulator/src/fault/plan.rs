@@ -13,7 +13,8 @@ use crate::simulator::Simulator;
 /// The options of a [`FaultPlan`].
 #[derive(Clone, Debug)]
 pub struct FaultPlanOptions {
-    /// The duration of the plan. All faults end within this time. Default: 10 minutes.
+    /// The duration of the plan. Faults that [last for a while](ServerFault::has_duration) end
+    /// within this time. Default: 10 minutes.
     pub duration: Duration,
     /// The number of faults. Default: 20.
     pub count: usize,

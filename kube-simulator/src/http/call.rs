@@ -22,7 +22,8 @@ use crate::storage::Revision;
 
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
-    /// The resource version that the API server has reached.
+    /// The newest write that the API server of this request has reached so far. A replica can lag
+    /// behind the storage.
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) accepted: Accepted,

@@ -122,7 +122,6 @@ where
     }
 }
 
-/// A request whose body has not been read.
 struct UnreadRequest {
     server: Arc<Server>,
     revision: Revision,

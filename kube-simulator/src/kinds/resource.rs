@@ -41,7 +41,7 @@ pub struct ResourceKind {
     pub(crate) list_kind: Option<String>,
     pub(crate) scale: Option<Scale>,
     /// The names, verbs, subresources, selectable fields and table columns of the kind on a real
-    /// API server. `None` unless the kind comes from [`built_in::kinds`].
+    /// API server. Only kinds of [`built_in::kinds`] and version 1 of the autoscaler have facts.
     pub(crate) facts: Option<&'static Facts>,
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource.

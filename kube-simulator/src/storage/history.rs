@@ -164,8 +164,9 @@ impl History {
         self.filled_at = self.filled_at.max(revision);
     }
 
-    /// Clears the history, as a restart of the server does. Existing readers get
-    /// [`ReaderError::Reset`]. New readers cannot start before `revision`.
+    /// Clears the history, for a restart without history or a restored backup. The watch cache gets
+    /// its initial capacity again. Existing readers get [`ReaderError::Reset`]. New readers cannot
+    /// start before `revision`.
     pub(crate) fn reset(&mut self, revision: u64) {
         self.clear(revision);
         self.window.reset_capacity();
@@ -241,11 +242,11 @@ impl History {
     }
 
     /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
-    /// room for [`SlowWatchLimit::capacity`] events, and would contain:
+    /// room for [`SlowWatchLimit::capacity`] events. These events occupy the buffer:
     ///
     /// - `unsent` events, which the watch has read from this history but not sent;
-    /// - the unread events that a real server would have put into the buffer. `is_waiting` returns
-    ///   whether an event is one of them. Events after the resource version `up_to` are ignored.
+    /// - the unread events for which `is_waiting` returns true, except events from before the
+    ///   creation of `reader` and events after the resource version `up_to`.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

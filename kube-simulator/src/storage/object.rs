@@ -36,7 +36,8 @@ pub(crate) struct Object {
 
 impl Object {
     /// Serializes an object. Sets `metadata.resourceVersion` to `version`, unless `version` is 0.
-    /// The JSON keys are in the real server's order.
+    /// The JSON begins with `kind`, `apiVersion` and `metadata`, like a real server's JSON of
+    /// built-in kinds.
     pub(crate) fn encode(
         kind: &ResourceKind,
         key: String,

@@ -215,11 +215,11 @@ impl Table {
     }
 
     /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
-    /// room for [`SlowWatchLimit::capacity`] events, and would contain:
+    /// room for [`SlowWatchLimit::capacity`] events. These events occupy the buffer:
     ///
     /// - `unsent` events, which the watch has read from the history but not sent;
-    /// - the unread events that a real server would have put into the buffer. `is_waiting` returns
-    ///   whether an event is one of them. Events after the revision `known` are ignored.
+    /// - the unread events for which `is_waiting` returns true, except events from before the
+    ///   creation of `reader` and events after the revision `known`.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

@@ -36,8 +36,8 @@ impl<'a> Transaction<'a> {
         object
     }
 
-    /// Removes an object. `value` is the last stored version of the object. Returns this version with
-    /// the new resource version of the deletion.
+    /// Removes an object. `value` is the last stored version of the object. Returns this version
+    /// with the new resource version of the deletion.
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         self.take_out(key, value, Event::deleted)
     }

@@ -60,7 +60,7 @@ impl Unit {
     }
 }
 
-/// A benchmark program of this workspace, and texts that select similar cases of the Go program.
+/// A benchmark program of this workspace, and the Go program's arguments for comparable cases.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,

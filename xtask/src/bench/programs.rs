@@ -36,7 +36,7 @@ pub(crate) fn measure_ours(
     figures: &mut Figures,
     signals: &Signals,
 ) -> anyhow::Result<()> {
-    eprintln!("measuring the benchmark `{}` of this workspace", part.bench);
+    eprintln!("now measuring the benchmark `{}` of this workspace", part.bench);
     // A new folder, so that it contains no results of other runs.
     let criterion = TempDir::new().context("cannot create a temporary folder")?;
     let mut command = cargo_bench(part);
@@ -96,7 +96,7 @@ impl ClientGo {
         figures: &mut Figures,
         signals: &Signals,
     ) -> anyhow::Result<()> {
-        eprintln!("measuring the counterpart of `{}` in client-go", part.bench);
+        eprintln!("now measuring the counterpart of `{}` in client-go", part.bench);
         let mut command = Command::new(&self.path);
         command.args(part.client_go);
         if effort == Effort::Quick {

@@ -92,7 +92,7 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     for (folder, files) in generate(root)? {
         let updated = update_files(&root.join(folder), &files, MARK)?;
         for (name, why) in &updated {
-            eprintln!("codegen: updated or removed the file {folder}/{name}, which was {why}");
+            eprintln!("codegen: fixed {folder}/{name}, which was stale: {why}");
         }
         written += updated.values().filter(|why| **why != Stale::Left).count();
         count += files.len();

@@ -37,8 +37,8 @@ pub(crate) struct Facts {
     /// One string per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: Vec<String>,
     pub(crate) fields: Vec<String>,
-    /// One string per column: type and name, separated by a space. The prefix `wide` marks a column that only
-    /// `kubectl get -o wide` shows.
+    /// One string per column: first its type, then its name, as in `string Last Seen`. A column
+    /// that only `kubectl get -o wide` shows has the prefix `wide`, as in `wide string Source`.
     pub(crate) columns: Vec<String>,
 }
 

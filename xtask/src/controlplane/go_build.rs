@@ -1,5 +1,5 @@
-//! Builds the servers once from the Go module in `xtask/controlplane`. The programs are kept outside `target`, in a
-//! folder that is named after a hash of all inputs.
+//! Builds the programs of the Go module in `xtask/controlplane` once: servers, kubectl, and test
+//! clients. They are kept outside `target`, in a folder that is named after a hash of the inputs.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -161,7 +161,7 @@ fn cache_root() -> anyhow::Result<PathBuf> {
     std::path::absolute(&root).with_context(|| format!("cannot make the path {} absolute", root.display()))
 }
 
-/// Returns a hash of all inputs that determine the programs.
+/// Returns a hash of the inputs: Go's version and platform, the linker flags, and the Go module.
 fn fingerprint(module: &Path) -> anyhow::Result<String> {
     let output = go(module).args(["env", "GOVERSION", "GOOS", "GOARCH"]).output().context(NO_GO)?;
     if !output.status.success() {

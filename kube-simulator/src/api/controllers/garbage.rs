@@ -164,8 +164,8 @@ fn dependants_to_process(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Ob
 
 /// Returns whether the dependant has an invalid owner. The real garbage collector neither deletes
 /// nor changes such a dependant. An owner is invalid in these cases:
-/// - The owner's kind is not served. This does not apply to `owner`, the owner whose dependants are
-///   processed, because its kind may have been removed first.
+/// - The owner's kind is not served, and the owner is not `owner`. (The kind of `owner`, whose
+///   dependants are processed, can be a custom resource that is no longer served.)
 /// - The owner is namespaced, and the dependant is cluster-scoped.
 fn has_invalid_owner(api: &Api, dependant: &Object, owner: &Object) -> bool {
     let is_cluster_scoped = dependant.namespace().is_none();

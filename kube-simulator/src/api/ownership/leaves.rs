@@ -20,10 +20,11 @@ pub(super) type Path = Vec<Arc<str>>;
 
 /// The leaves of an object: the path of each leaf, and the value at this path.
 ///
-/// The value is `None` for list elements:
-/// - The path of a set's element already contains the value, as in `v:"x"`.
-/// - The path of a keyed list's element ends with `.`, as in `k:{"name":"main"}`, `.`. Each field
-///   of the element is a separate leaf with a value.
+/// Elements of sets and of keyed lists are leaves with the value `None`:
+/// - The last step of the path of a set's element contains its value, such as `v:"x"`.
+/// - The last two steps of the path of a keyed list's element are its key, such as
+///   `k:{"name":"main"}`, and the step `.`. The fields of the element are further leaves, which
+///   have values.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The metadata fields that no field manager owns.

@@ -8,8 +8,8 @@ use super::Body;
 use super::leaves::{Path, from_fields_v1, leaves, to_fields_v1};
 use crate::kinds::ResourceKind;
 
-/// The operation of a field manager. Each operation of a manager has its own entry in
-/// `managedFields`.
+/// The operation of a field manager. The applies and the updates of one manager are recorded in
+/// separate entries of `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Apply,
@@ -128,12 +128,11 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     }
 }
 
-/// Records the write that changed `before` into `after`: the manager becomes the only owner of the
-/// changed fields.
+/// Records a write in `managedFields`: the manager becomes the only owner of the changed fields.
 ///
-/// Unchanged fields keep their owners. But if the client changed the list `managedFields`, the new
-/// list determines the owners of these fields. If the new list has only one, empty entry, all
-/// owners are removed, and the write is not recorded.
+/// All other fields keep their owners, unless the client has changed `managedFields` itself. They
+/// then have the owners in the client's list. If this list is `[{}]`, the object has no owners
+/// afterwards, and the write is not recorded.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if managed_fields(after) == Some(&[json!({})]) {
         write(after, &[]);

@@ -239,7 +239,7 @@ fn is_kept_namespace(writer: &Writer<'_>, body: &Body) -> bool {
 struct Ending {
     /// The deletion timestamp; `None` keeps the previous timestamp.
     at: Option<Timestamp>,
-    /// The new `deletionGracePeriodSeconds`, counted from the first delete request for the object.
+    /// The new `deletionGracePeriodSeconds`.
     seconds: i64,
     /// Whether the grace period blocks the removal, for example until a kubelet removes the object.
     waits: bool,

@@ -83,8 +83,8 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the discovery field `responseKind` of a subresource: the `kind` of its responses, with
-/// the `group` and the `version` of this kind.
+/// Returns the discovery field `responseKind` of `resource` or of one of its subresources: the
+/// `kind` of the responses, with the `group` and the `version` of this kind.
 ///
 /// As on a real server, the result has an empty group and version if the kind of the responses is
 /// in the same group and version as `resource`, and `resource` is built in.

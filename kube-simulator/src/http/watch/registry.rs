@@ -121,10 +121,10 @@ impl WatchRegistry {
 
     /// Ends all streams for a shutdown:
     ///
-    /// - Open streams end one by one, oldest first. The first one ends after the time `after`, and
-    ///   the time between two ends is `apart`.
-    /// - Streams that are opened after this call all end at the same time: `apart` after the last
-    ///   open stream has ended. Streams that are opened after this time end at once.
+    /// - The streams that are open now end one by one, oldest first: the first after a delay of
+    ///   `after`, and each further one `apart` later.
+    /// - Streams that open later end together, one more `apart` later. Streams that open only after
+    ///   that moment end at once.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;

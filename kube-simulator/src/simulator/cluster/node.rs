@@ -30,7 +30,8 @@ impl Node {
         }
     }
 
-    /// Draws a pod address. Each of the first 16,384 nodes has its own range.
+    /// Draws a pod address from the node's range, possibly one that another pod already has. The
+    /// ranges of the first 16,384 nodes differ.
     pub(super) fn draw_pod_address(&self, draw: &mut Draw) -> String {
         let range = self.index % 65_000;
         format!("100.{}.{}.{}", 64 + range / 256 % 64, range % 256, draw.random.u8(2..=250))

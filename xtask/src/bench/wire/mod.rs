@@ -196,7 +196,7 @@ impl<'a> Bench<'a> {
                 for size in SIZES {
                     if next_peak > available_memory()? {
                         eprintln!(
-                            "{}: skipping the lists of {size} or more objects, because they would not fit into memory",
+                            "{}: skipping the initial sync of {size} or more objects, because it would not fit into memory",
                             form.name
                         );
                         break;
