@@ -306,9 +306,10 @@ impl Reader {
     fn check(&self, list_complete: bool, readers: usize) {
         let stats = self.stream.registration().stats();
         if let Some(threshold) = self.threshold {
-            // I11: the backlog is bounded by the threshold, one batch, and one event per key in
-            // each section of the shared backlog. Each reader can require one more section.
-            let limit = threshold + self.largest_batch + usize::from(NAMES) * (readers + 2);
+            // I11: the backlog is bounded by the threshold, one batch, and one event per key (two
+            // for an object that was removed and added again) in each section of the shared
+            // backlog. Each reader can require one more section.
+            let limit = threshold + self.largest_batch + 2 * usize::from(NAMES) * (readers + 2);
             assert!(stats.pending <= limit, "{stats:?} with a limit of {limit}");
         }
         if self.stream.registration().has_synced() {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use informer_core::{AnyObject, Cached, ObjectKey, ResourceVersion, Watermarks};
 
-use crate::index::{AnyIndex, AnyIndexState, Joining, ValuesBySlot};
+use crate::index::{AnyIndex, AnyIndexState, Computed, Joining, ValuesBySlot};
 use crate::slot_map::SlotMap;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
@@ -160,9 +160,12 @@ impl State {
     }
 
     /// Returns whether this number of changes could make the hash table of the objects or of an
-    /// index grow.
-    pub(crate) fn would_grow(&self, changes: usize) -> bool {
-        self.objects.would_grow(changes) || self.indexes.iter().any(|named| named.index.would_grow(changes))
+    /// index grow. `computed` has the index values of the changes for each index, in the order of
+    /// `indexes`.
+    pub(crate) fn would_grow(&self, changes: usize, computed: &[Computed]) -> bool {
+        let mut indexes = self.indexes.iter().zip(computed);
+        self.objects.would_grow(changes)
+            || indexes.any(|(named, computed)| named.index.would_grow(computed, changes))
     }
 
     /// Returns whether [`compact`](Self::compact) would free much memory.

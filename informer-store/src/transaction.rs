@@ -182,7 +182,8 @@ impl<'a> Transaction<'a> {
         let may_compact = notes.joining.is_empty();
         let mut next = {
             let current = state.read();
-            let is_large = self.changes.len() > MAX_IN_PLACE || current.would_grow(self.changes.len());
+            let changes = self.changes.len();
+            let is_large = changes > MAX_IN_PLACE || current.would_grow(changes, &self.computed);
             (is_large || (may_compact && current.is_sparse())).then(|| current.clone())?
         };
         self.apply(&mut next, notes);
@@ -262,5 +263,28 @@ fn apply_change(
         (Change::Put(object), None) => (Some((objects.insert(key.hash_value(), object.clone()), true)), None),
         (Change::Remove(_), Some(slot)) => (Some((slot, false)), objects.remove(key.hash_value(), slot)),
         (Change::Remove(_), None) => (None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use informer_core::{ObjectKey, Uid};
+
+    use super::*;
+    use crate::store;
+
+    #[test]
+    fn index_that_could_grow_is_changed_on_a_copy() {
+        let (mut writer, indexer) = store::<u64>();
+        indexer.add_index("value", |n: &u64| n * 7..n * 7 + 7).expect("a free name");
+        let put = |n: u64| {
+            let key = ObjectKey::cluster_scoped(&n.to_string());
+            vec![Change::Put(Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), n))]
+        };
+        // The hash table of the index has 256 cells, and grows at the 205th value.
+        for n in 0..29 {
+            assert!(writer.prepare(put(n), None, &[]).next.is_none(), "there is room for seven values");
+        }
+        assert!(writer.prepare(put(29), None, &[]).next.is_some());
     }
 }

@@ -15,6 +15,9 @@ use crate::table::Row;
 const MAX_KEYS: usize = 3;
 const MAX_QUARANTINED: usize = 5;
 
+/// A controller records at most this number of failing keys.
+const MAX_RECORDED: usize = 256;
+
 /// Returns the lines of the pane of the selected informer.
 pub(crate) fn informer(
     row: &Row,
@@ -24,7 +27,7 @@ pub(crate) fn informer(
     let mut lines = plain(&facts(row), columns);
     lines.extend(handlers(row));
     match details {
-        Some(Ok(details)) => lines.extend(more(details, columns)),
+        Some(Ok(details)) => lines.extend(more(row, details, columns)),
         Some(Err(reason)) => lines.extend(plain(&[format!("no details: {}", &**reason)], columns)),
         None => {}
     }
@@ -122,12 +125,13 @@ fn plain_name(name: &str) -> String {
     plain
 }
 
-fn more(details: &Details, columns: usize) -> Vec<Line<'static>> {
+fn more(row: &Row, details: &Details, columns: usize) -> Vec<Line<'static>> {
     let quarantined = details.quarantined_objects.iter().map(|object| {
         let key = object.key.as_deref().unwrap_or("(no readable name)");
         format!("{key}: {}", &*object.error)
     });
-    let quarantined = first(quarantined.collect(), MAX_QUARANTINED);
+    let total = row.informer.quarantined;
+    let quarantined = first(quarantined.collect(), MAX_QUARANTINED, total, "and", "quarantined object");
     let lists = details.recent_lists.iter().map(|list| {
         let age = format!("{} ago", duration(list.age_ms));
         let objects = counted(list.objects, "object");
@@ -148,12 +152,15 @@ fn more(details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns the first `most` lines. If there are others, adds a line with their number.
-fn first(mut lines: Vec<String>, most: usize) -> Vec<String> {
-    let others = lines.len().saturating_sub(most);
-    if others > 0 {
-        lines.truncate(most);
-        lines.push(format!("and {others} more"));
+/// Returns the first `most` lines, each about one `noun`. If there are others, adds a line with
+/// their number, which begins with `lead`. `total` can exceed the number of lines, because the
+/// inspector sends only a part of a long list.
+fn first(mut lines: Vec<String>, most: usize, total: u64, lead: &str, noun: &str) -> Vec<String> {
+    let all = total.max(lines.len() as u64);
+    lines.truncate(most);
+    let others = all - lines.len() as u64;
+    if others > 0 && !lines.is_empty() {
+        lines.push(format!("{lead} {}", counted(others, &format!("more {noun}"))));
     }
     lines
 }
@@ -189,8 +196,13 @@ fn keys(controller: &Controller) -> Vec<String> {
     });
     let parked = controller.parked_keys.iter();
     let parked = parked.map(|it| format!("{name}: {} is parked for {}", &*it.key, duration(it.age_ms)));
-    let failed = first(failed.collect(), MAX_KEYS);
-    failed.into_iter().chain(first(parked.collect(), MAX_KEYS)).collect()
+    let failed: Vec<_> = failed.collect();
+    // The number of failing keys that the controller did not record is unknown.
+    let at_least = if failed.len() < MAX_RECORDED { "" } else { " at least" };
+    let lead = format!("{name}: and");
+    let mut lines = first(failed, MAX_KEYS, 0, &format!("{lead}{at_least}"), "failing key");
+    lines.extend(first(parked.collect(), MAX_KEYS, controller.parked_now, &lead, "parked key"));
+    lines
 }
 
 #[cfg(test)]

@@ -89,6 +89,10 @@
 //!   being ended is retried.
 //! - Queues have priorities and fairness between groups.
 //! - Adding with a delay never waits, and no background work remains after a shutdown.
+//! - A key whose delay is over is queued when a worker takes or waits for an item, or when
+//!   [`len`](Workqueue::len) or [`delayed`](Workqueue::delayed) is called. So while all workers are
+//!   busy, a key that is [added](Workqueue::add) later can be queued first, and the wait that
+//!   [`Metrics::taken`] receives is shorter than in client-go.
 //! - A rate limiter that holds failures of at least 1,024 keys drops old failures from time to
 //!   time. client-go's limiters keep the failures of a key until the worker calls `Forget`.
 //!

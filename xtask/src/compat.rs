@@ -1,6 +1,7 @@
 //! `cargo xtask compat`: compiles the published crates in unusual configurations, and compares
 //! their public interfaces with those of the last release.
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
@@ -114,7 +115,11 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
 /// need a higher version in Cargo.toml. `None` selects the newest tag `v…`.
 fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> anyhow::Result<()> {
     let root = workspace::root();
-    let Some(baseline) = baseline.map_or_else(last_release, |baseline| Ok(Some(baseline.to_owned())))? else {
+    let baseline = match baseline {
+        Some(baseline) => Some(baseline.to_owned()),
+        None => last_release(&root)?,
+    };
+    let Some(baseline) = baseline else {
         eprintln!(
             "compat: skipping the comparison of public interfaces with the last release, because no git tag \
              begins with `v`; `--baseline` selects another commit"
@@ -131,10 +136,17 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
     run_step(&mut command, &format!("the comparison of interfaces with {baseline}"), signals)
 }
 
-fn last_release() -> anyhow::Result<Option<String>> {
+/// Returns the newest tag `v…`; `None` if there is none.
+fn last_release(root: &Path) -> anyhow::Result<Option<String>> {
     let mut command = Command::new("git");
-    command.current_dir(workspace::root()).args(["tag", "--list", "v*", "--sort=-version:refname"]);
+    command.current_dir(root).args(["tag", "--list", "v*", "--sort=-version:refname"]);
     let output = command.output().context("cannot start `git`, which lists tags")?;
+    if !output.status.success() {
+        bail!(
+            "cannot find the last release, because `git tag` failed; `--baseline` selects a commit: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned))
 }
 
@@ -155,5 +167,14 @@ mod tests {
         let features = ["a".to_owned(), "b".to_owned()];
         assert_eq!(subsets(&features), [vec![], vec!["a"], vec!["b"], vec!["a", "b"]]);
         assert_eq!(subsets(&[]), [Vec::<&str>::new()]);
+    }
+
+    #[test]
+    fn failed_git_is_not_a_missing_tag() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        // Without this invalid file, git would look for a repository in the parent folders.
+        std::fs::write(dir.path().join(".git"), "invalid").expect("the folder is writable");
+        let error = last_release(dir.path()).expect_err("git fails").to_string();
+        assert!(error.contains("`git tag` failed"), "{error}");
     }
 }

@@ -35,8 +35,9 @@ const CLIENT_GO: [(&str, &str); 4] = [
     ("clientgo-samples", "INFORMER_E2E_CLIENT_GO_SAMPLES"),
 ];
 
-/// The number of tests that run concurrently. It is higher than the number of cores, because these
-/// tests mostly wait for the server.
+/// The number of concurrent tests in the targets `e2e` and `clients`, except with `--long`. It is
+/// higher than the number of cores, because these tests mostly wait for the server. The target
+/// `wire` sets its own number.
 const CONCURRENT_TESTS: &str = "6";
 
 /// The test module of the tests that take minutes.
@@ -72,8 +73,8 @@ impl Args {
     }
 }
 
-/// Runs the end-to-end tests. Without a test filter, also runs the examples and the tests of two
-/// large controllers.
+/// Runs the end-to-end tests. Without test filters and options, also runs the examples and the
+/// tests of two large controllers.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Build first, so that build errors appear before the servers start.
     let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;

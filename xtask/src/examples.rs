@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The examples that end by themselves.
+/// The examples that [`each`] runs. They end by themselves.
 const NAMES: [&str; 13] = [
     "custom_resource",
     "dynamic",

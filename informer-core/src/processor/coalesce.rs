@@ -32,6 +32,7 @@ pub(super) struct Coalesced<K> {
     /// batch has completed the list, or if [`take_initial_end`](Self::take_initial_end) has already
     /// returned `true`.
     initial_end: Option<usize>,
+    /// The number of events of all entries.
     len: usize,
 }
 
@@ -47,7 +48,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Returns the number of entries that are not empty.
+    /// Returns the number of pending events: one per key, or two for an object that was removed and
+    /// added again.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -77,21 +79,20 @@ impl<K> Coalesced<K> {
             }
             Entry::Occupied(occupied) => {
                 let slot = &mut entries[*occupied.get() - *taken];
+                *len -= slot.as_ref().map_or(0, NetChange::event_count);
                 *slot = slot.take().and_then(|own| own.then(event, garbage));
+                *len += slot.as_ref().map_or(0, NetChange::event_count);
                 match slot {
                     Some(own) if !*keeps_old => own.drop_old(garbage),
                     Some(_) => {}
-                    None => {
-                        occupied.remove();
-                        *len -= 1;
-                    }
+                    None => _ = occupied.remove(),
                 }
             }
         }
     }
 
-    /// Removes the empty entries once more than half of the entries are empty, and renumbers the
-    /// others. So memory is proportional to the number of keys.
+    /// Removes the empty entries once there are more than twice as many entries as pending events,
+    /// and renumbers the others. So memory is proportional to the number of keys.
     fn remove_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;
@@ -139,7 +140,7 @@ impl<K> Coalesced<K> {
                 if let Ok(entry) = self.index.find_entry(change.key_hash(), |&other| other == number) {
                     entry.remove();
                 }
-                self.len -= 1;
+                self.len -= change.event_count();
                 change.into_events(&mut events);
             }
         }

@@ -41,6 +41,9 @@ pub(super) struct ProcessorListener {
 }
 
 /// Statistics of one handler or [`EventStream`](crate::EventStream).
+///
+/// For a slow handler, `pending` and `coalesced` can also count resyncs that are due only for other
+/// handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandlerStats {
@@ -205,9 +208,7 @@ impl ProcessorListener {
             "the informer is not running".to_owned()
         } else {
             match self.backlog().pending {
-                0 => {
-                    "the objects that existed when the handler was added are still being delivered".to_owned()
-                }
+                0 => "initial objects are being delivered, or the stream must be polled again".to_owned(),
                 1 => "1 event is waiting".to_owned(),
                 pending => format!("{pending} events are waiting"),
             }
@@ -233,8 +234,7 @@ impl Drop for ListenerGuard {
         if std::thread::panicking() {
             tracing::error!(
                 handler = %self.name(),
-                "handler or event stream removed: the task that calls the handler or reads the stream has panicked; the \
-                 panic message names the cause"
+                "handler or event stream removed during a panic; the panic message names the cause"
             );
         }
         // I12: this ends all waits for the handler.

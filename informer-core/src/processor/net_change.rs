@@ -44,6 +44,14 @@ impl<K> NetChange<K> {
         self.key().hash_value()
     }
 
+    /// Returns the number of events that the handler receives for this change.
+    pub(super) fn event_count(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Recreated(..) => 2,
+        }
+    }
+
     /// Merges the event `next` into this change. Returns `None` if nothing is left to deliver: an
     /// add was followed by a delete or release.
     ///

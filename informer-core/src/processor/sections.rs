@@ -45,9 +45,6 @@ enum Content<K> {
     /// The events do not change, so that several handlers can share them.
     Sealed {
         events: SharedBatch<K>,
-        /// The number of keys with events. `events` can be longer, because an object that was
-        /// removed and added again has two events.
-        len: usize,
         resyncs: usize,
     },
 }
@@ -84,7 +81,7 @@ impl<K> Sections<K> {
             self.sections.push_back(Section { start: sequence, content, merged: 0 });
         }
         if let Some(last) = self.sections.back_mut() {
-            last.merge(batch, batch.events.len(), self.keeps_old, garbage);
+            last.merge(batch, self.keeps_old, garbage);
         }
     }
 
@@ -108,7 +105,7 @@ impl<K> Sections<K> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
         match &mut section.content {
-            Content::Sealed { events, resyncs, .. } => Some(TakenEvents {
+            Content::Sealed { events, resyncs } => Some(TakenEvents {
                 events: Arc::clone(events),
                 resyncs: *resyncs,
                 merged: section.merged,
@@ -137,8 +134,8 @@ impl<K> Sections<K> {
 
     /// Returns two numbers for the sections whose start is in `from..to`:
     ///
-    /// - the number of changes in these sections: at most one per key and section,
-    /// - the number of events that disappeared because they were merged into these changes.
+    /// - the number of events in these sections,
+    /// - the number of events that disappeared because they were merged into these events.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))
@@ -175,9 +172,8 @@ impl<K> Sections<K> {
         let Some(later) = self.sections.remove(at) else { return };
         let earlier = &mut self.sections[at - 1];
         earlier.merged += later.merged;
-        let len = later.len();
         let later = later.content.into_batch();
-        earlier.merge(&later, len, self.keeps_old, garbage);
+        earlier.merge(&later, self.keeps_old, garbage);
         garbage.batches.push(later);
     }
 
@@ -192,16 +188,17 @@ impl<K> Sections<K> {
 }
 
 impl<K> Section<K> {
+    /// Returns the number of events in this section.
     fn len(&self) -> usize {
         match &self.content {
             Content::Open(coalesced) => coalesced.len(),
-            Content::Sealed { len, .. } => *len,
+            Content::Sealed { events, .. } => events.events.len(),
         }
     }
 
-    /// Merges the next batch, which has `len` changes, into this section. A sealed section is
-    /// opened: it first copies its events, because handlers share them.
-    fn merge(&mut self, batch: &EventBatch<K>, len: usize, keeps_old: bool, garbage: &mut Garbage<K>) {
+    /// Merges the next batch into this section. A sealed section is opened: it first copies its
+    /// events, because handlers share them.
+    fn merge(&mut self, batch: &EventBatch<K>, keeps_old: bool, garbage: &mut Garbage<K>) {
         let before = self.len();
         if let Content::Sealed { events, .. } = &self.content {
             let mut coalesced = Coalesced::new(keeps_old);
@@ -212,15 +209,14 @@ impl<K> Section<K> {
         if let Content::Open(coalesced) = &mut self.content {
             coalesced.push_all(batch, &mut garbage.events);
         }
-        self.merged += (before + len - self.len()) as u64;
+        self.merged += (before + batch.events.len() - self.len()) as u64;
     }
 
     fn seal(&mut self, keeps_old: bool) {
         if let Content::Open(coalesced) = &mut self.content {
-            let len = coalesced.len();
             let events = std::mem::replace(coalesced, Coalesced::new(keeps_old)).into_batch();
             let resyncs = count_resyncs(&events.events);
-            self.content = Content::Sealed { events: HandlerBatch::shared(events), len, resyncs };
+            self.content = Content::Sealed { events: HandlerBatch::shared(events), resyncs };
         }
     }
 }

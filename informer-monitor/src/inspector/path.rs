@@ -108,7 +108,7 @@ pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Seg
 }
 
 /// Returns whether the segment has a meaning in other path languages, such as the filter
-/// `?(@.name=="a")` of JSONPath. Kubernetes allows no such names for labels, annotations and data.
+/// `?(@.name=="a")` of `JSONPath`. Kubernetes allows no such names for labels, annotations and data.
 fn is_expression(segment: &str) -> bool {
     segment == "$"
         || segment.trim() != segment

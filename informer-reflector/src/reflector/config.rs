@@ -101,8 +101,8 @@ impl ReflectorConfig {
     /// change. After two such replacements in a row, the reflector therefore waits at least 125
     /// seconds for data. Once data arrives, the configured timeout applies again.
     ///
-    /// A client of [`connect`](crate::connect) also sends pings, which detect a dead connection
-    /// within 30 seconds.
+    /// A client of [`connect`](crate::connect) also uses TCP keepalive, which detects a dead
+    /// connection within 30 seconds.
     pub fn watch_idle_timeout(mut self, timeout: Duration) -> Self {
         self.watch_idle_timeout = timeout.clamp(MIN_WATCH_IDLE_TIMEOUT, MAX_TIMEOUT);
         self

@@ -1,5 +1,5 @@
 //! [`SharedServer`]: records whether a server is available, and for which resources streaming lists
-//! are disabled. All reflectors of a client share this record.
+//! are disabled. Several reflectors can share this record.
 //!
 //! client-go has no counterpart: its informers retry independently of each other.
 
@@ -18,8 +18,8 @@ use super::outage::{Outage, OutageFailures, Recovery};
 /// reflectors request streaming lists from an upgraded server at once.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// Records whether a server is available, and for which resources streaming lists are disabled. All
-/// reflectors of a client share this record. A clone is another handle to the same record.
+/// Records whether a server is available, and for which resources streaming lists are disabled.
+/// Several reflectors can share this record. A clone is another handle to the same record.
 ///
 /// Set the same value for all reflectors with the same server and credentials, with
 /// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does

@@ -65,6 +65,16 @@ struct ComputedValues<V> {
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
+/// Returns the maximum number of values that [`AnyIndex::apply`] adds to an index for this number
+/// of changes. `computed` has the values that [`AnyIndex::compute`] returned for these changes.
+pub(super) fn max_added_values<V: IndexValue>(computed: &Computed, changes: usize) -> usize {
+    match computed.downcast_ref::<ComputedValues<V>>() {
+        Some(computed) => computed.rows.iter().map(SmallVec::len).sum(),
+        // A key has at most one value: the namespace.
+        None => changes,
+    }
+}
+
 /// Failures of index functions, each with the position of the failed change in the transaction.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 

@@ -132,7 +132,10 @@ pub(crate) trait AnyIndexState: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn boxed_clone(&self) -> Box<dyn AnyIndexState>;
-    fn would_grow(&self, additional: usize) -> bool;
+
+    /// Returns whether the index values of this number of changes could make the hash table grow.
+    /// `computed` has the values that [`AnyIndex::compute`] returned for these changes.
+    fn would_grow(&self, computed: &Computed, changes: usize) -> bool;
 
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
@@ -161,8 +164,8 @@ impl<V: IndexValue> AnyIndexState for IndexState<V> {
         Box::new(Self { values: self.values.clone() })
     }
 
-    fn would_grow(&self, additional: usize) -> bool {
-        self.values.would_grow(additional)
+    fn would_grow(&self, computed: &Computed, changes: usize) -> bool {
+        self.values.would_grow(definition::max_added_values::<V>(computed, changes))
     }
 
     fn union_of(&self, values: &dyn Any) -> Posting {

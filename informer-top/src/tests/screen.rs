@@ -101,6 +101,34 @@ fn controllers_show_failing_and_parked_keys() {
 }
 
 #[test]
+fn rest_of_a_long_list_is_counted_from_the_total() {
+    let mut app = app(&[with("pods", &json!({ "quarantined": 10_000 }))]);
+    let objects: Vec<_> =
+        (0..200).map(|number| json!({ "key": format!("shop/{number}"), "error": "bad" })).collect();
+    details(&mut app, "pods (Pod)", json!({ "quarantinedObjects": objects }));
+    assert_has(&lines(&mut app, 100, 40), "and 9,995 more quarantined objects");
+
+    let keys = |number: usize| vec![json!({ "key": "shop/web" }); number];
+    let controller = |name: &str, parked: u64, keys: [Vec<Value>; 2]| {
+        let [parked_keys, failed_keys] = keys;
+        json!({ "name": name, "parkedNow": parked, "parkedKeys": parked_keys, "failedKeys": failed_keys })
+    };
+    let zones = controller("zones", 1_000, [keys(256), keys(256)]);
+    let disks = controller("disks", 4, [keys(4), keys(5)]);
+    let document = json!({ "at": 1, "informers": [], "controllers": [zones, disks] });
+    app.update(Update::Overview(Ok(serde_json::from_value(document).expect("an overview"))));
+    let output = plain(&app);
+    for expected in [
+        "zones: and at least 253 more failing keys\n",
+        "zones: and 997 more parked keys\n",
+        "disks: and 2 more failing keys\n",
+        "disks: and 1 more parked key\n",
+    ] {
+        assert!(output.contains(expected), "no {expected:?} in\n{output}");
+    }
+}
+
+#[test]
 fn keys_choose_the_column_and_the_direction() {
     let mut app = mixed();
     // The column after HEALTH is the first one.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::autoscaling;
 use crate::kinds::ResourceKind;
-use crate::storage::Table;
+use crate::storage::{Object, Table};
 
 /// A resource in one of its served versions. The versions of a resource share their objects.
 #[derive(Clone, Debug)]
@@ -31,6 +33,18 @@ impl Served {
     pub(crate) fn is_stored_version(&self) -> bool {
         self.kind.version == self.table.kind.version
     }
+
+    /// Converts a stored object to the version that this entry serves.
+    pub(crate) fn convert(&self, stored: Arc<Object>) -> Arc<Object> {
+        if self.is_stored_version() {
+            return stored;
+        }
+        let mut body = stored.decode();
+        if autoscaling::is_converted(&self.kind) {
+            autoscaling::to_v1(&mut body);
+        }
+        Object::encode(&self.kind, stored.key.clone(), body, stored.resource_version)
+    }
 }
 
 /// The served resources, and the storage of each custom resource. The storage remains until the
@@ -44,6 +58,11 @@ pub(crate) struct Catalogue {
     /// The spec with which each custom resource was last served. The key is the name of the custom
     /// resource definition.
     specs: DashMap<String, Value>,
+    /// Locked while a thread reads a stored definition and serves its resource, stops serving a
+    /// resource, or restores a backup. Otherwise, another thread could replace or remove the
+    /// definition in between, and the catalogue would keep the old state. A thread that also locks
+    /// tables must lock this first.
+    pub(crate) serving: Mutex<()>,
 }
 
 impl Catalogue {
@@ -116,6 +135,10 @@ impl Catalogue {
     }
 
     /// Returns the storage of each resource, including custom resources without a served version.
+    ///
+    /// The result has the order in which a caller must lock several tables. The tables of
+    /// namespaces and of custom resource definitions are last, because a server-side apply reads
+    /// them while it has locked another table.
     pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
         let served = self.resources().into_iter().map(|served| Arc::clone(&served.table));
         let mut tables: Vec<Arc<Table>> = served.collect();
@@ -124,6 +147,10 @@ impl Catalogue {
                 tables.push(Arc::clone(entry.value()));
             }
         }
+        tables.sort_by_cached_key(|table| {
+            let kind = &table.kind;
+            (kind.is_namespace() || kind.is_definition(), kind.collection_path())
+        });
         tables
     }
 }

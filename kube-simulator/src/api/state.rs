@@ -85,7 +85,7 @@ impl Api {
     /// Removes the history of all resources. Open watches end cleanly.
     pub(crate) fn clear_history(&self) {
         for table in self.catalogue.tables() {
-            table.reset(None);
+            table.clear_history();
         }
     }
 
@@ -102,13 +102,14 @@ impl Api {
         }
     }
 
-    /// Replaces all objects, and sets the newest resource version to `revision`.
-    pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
-        self.revision.reset(revision);
+    /// Replaces all objects, and sets the newest resource version to the result of `version`. The
+    /// argument of `version` is the newest resource version before the restore.
+    pub(crate) fn restore(&self, backup: &Backup, version: impl FnOnce(u64) -> u64) {
+        // Until the definitions are replaced, no other thread may serve the resource of a
+        // definition that the backup lacks.
+        let _serving = self.catalogue.serving.lock();
         controllers::restore_definitions(self, backup);
-        for table in self.catalogue.tables() {
-            table.reset(Some(backup.objects_of(&table.kind)));
-        }
+        backup.restore(&self.catalogue.tables(), &self.revision, version);
     }
 
     /// Returns the current time in the format of timestamps in objects.
@@ -137,11 +138,12 @@ impl Api {
 mod tests {
     //! Tests of backups.
 
+    use serde_json::Map;
+
     use super::*;
 
-    #[test]
-    fn backup_contains_a_resource_added_during_the_copy() {
-        let api = Api::new(Behavior {
+    fn api() -> Api {
+        Api::new(Behavior {
             retention: Retention::Fresh,
             compaction_interval: Duration::ZERO,
             first_revision: 1,
@@ -150,27 +152,58 @@ mod tests {
             controllers: true,
             namespaces_required: false,
             graceful_pods: false,
-        });
+        })
+    }
+
+    /// Serves a resource and returns its table.
+    fn register(api: &Api, kind: &ResourceKind) -> Arc<Table> {
+        api.register(kind.clone());
+        api.catalogue.at(&kind.collection_path()).expect("the resource is served").table.clone()
+    }
+
+    /// Waits until another thread has a reference to the table, in addition to `references`. If
+    /// this thread has locked the table, the other thread then waits for the lock.
+    fn wait_for_another_reference(table: &Arc<Table>, references: usize) {
+        while Arc::strong_count(table) == references {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn backup_contains_a_resource_added_during_the_copy() {
+        let api = api();
         let old = ResourceKind::namespaced("example.com", "v1", "Old", "olds");
         let new = ResourceKind::namespaced("example.com", "v1", "New", "news");
-        api.register(old.clone());
-        let table = api.catalogue.at(&old.collection_path()).expect("the resource is served").table.clone();
+        let table = register(&api, &old);
         let references = Arc::strong_count(&table);
         let backup = std::thread::scope(|scope| {
             let thread = table.write(|_| {
                 let thread = scope.spawn(|| api.backup());
-                // The copy has begun when the other thread has a reference to the table. The copy
-                // then waits until this write is done.
-                while Arc::strong_count(&table) == references {
-                    std::thread::yield_now();
-                }
-                api.register(new.clone());
-                let added = api.catalogue.at(&new.collection_path()).expect("the resource is served");
-                added.table.write(|transaction| transaction.put("a/b", serde_json::Map::new()));
+                wait_for_another_reference(&table, references);
+                register(&api, &new).write(|transaction| transaction.put("a/b", Map::new()));
                 thread
             });
             thread.join().expect("a backup")
         });
         assert!(backup.objects_of(&new).contains_key("a/b"));
+    }
+
+    #[test]
+    fn restore_changes_no_version_before_all_tables_are_locked() {
+        let api = api();
+        let kind = ResourceKind::namespaced("example.com", "v1", "Example", "examples");
+        let table = register(&api, &kind);
+        let backup = api.backup();
+        table.write(|transaction| transaction.put("a/one", Map::new()));
+        let references = Arc::strong_count(&table);
+        std::thread::scope(|scope| {
+            let written = table.write(|transaction| {
+                scope.spawn(|| api.restore(&backup, |_| backup.resource_version()));
+                wait_for_another_reference(&table, references);
+                transaction.put("a/two", Map::new())
+            });
+            assert_eq!(written.resource_version, 3, "the version of the first object must not be reused");
+        });
+        assert_eq!((table.len(), api.revision.stored()), (0, 1));
     }
 }

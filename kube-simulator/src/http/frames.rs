@@ -32,9 +32,12 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Processes bytes that have arrived from the client.
-    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+    /// Processes bytes that have arrived from the client. Returns whether nothing was incomplete
+    /// before one of these bytes. If so, the time for the current frame or header block begins.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> bool {
+        let mut begins = false;
         while !bytes.is_empty() {
+            begins |= !self.is_incomplete();
             if self.missing > 0 {
                 let length = self.missing.min(bytes.len());
                 self.missing -= length;
@@ -48,6 +51,7 @@ impl Frames {
                 self.begin_payload();
             }
         }
+        begins
     }
 
     fn begin_payload(&mut self) {

@@ -1,9 +1,10 @@
 //! [`HeadLimit`]: a connection whose client has limited time to send the head of a request.
 //!
 //! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds.
-//! Idle time between requests is not limited. On HTTP/2, each header block, and each frame except
-//! `DATA`, must arrive within the limit. By contrast, Go limits only the idle time on HTTP/2, to 90
-//! seconds.
+//! Idle time between requests is not limited. If the first part of a head arrives with the body of
+//! the previous request, the limit begins only with the next byte. On HTTP/2, each header block,
+//! and each frame except `DATA`, must arrive within the limit. By contrast, Go limits only the idle
+//! time on HTTP/2, to 90 seconds.
 
 use std::io;
 use std::pin::Pin;
@@ -24,15 +25,18 @@ pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 /// A state of [`Progress`]: the client is sending the head of a request, or has not begun its first
 /// request.
 const READING: u8 = 0;
-/// A state of [`Progress`]: the last response is ready, and the client has not begun the next
-/// request.
-const IDLE: u8 = 1;
 /// A state of [`Progress`]: the head of a request has arrived, and the response is not ready.
-const BUSY: u8 = 2;
+const BUSY: u8 = 1;
+/// A state of [`Progress`]: the response to a request without a body is ready. All bytes after the
+/// blank line that ends a head belong to the next head.
+const AFTER_HEAD: u8 = 2;
+/// A state of [`Progress`]: the response to a request with a body is ready. The end of the body is
+/// unknown here, so only later bytes count as the next head.
+const AFTER_BODY: u8 = 3;
 /// A state of [`Progress`]: the connection is now a WebSocket. No other state follows this state.
-const UNLIMITED: u8 = 3;
+const UNLIMITED: u8 = 4;
 
-/// The state of an HTTP/1.1 connection: `READING`, `IDLE`, `BUSY` or `UNLIMITED` (a WebSocket).
+/// The state of an HTTP/1.1 connection, such as `READING`.
 ///
 /// The time is limited only in the state `READING`. On HTTP/2, [`Frames`] determines whether the
 /// time is limited. Clones share the state.
@@ -45,6 +49,9 @@ pub(super) struct HeadLimit<S> {
     stream: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
+    /// The number of line breaks at the end of the bytes that have arrived. From 2 on, these bytes
+    /// end with a blank line. Counted only on HTTP/1.1.
+    line_breaks: usize,
     /// The rest of HTTP/2's preface, which has not arrived yet. `None` on HTTP/1.1, where the first
     /// bytes of the connection differ from the preface.
     missing_preface: Option<&'static [u8]>,
@@ -59,9 +66,10 @@ impl Progress {
         self.advance(BUSY);
     }
 
-    /// Sets the state to `IDLE`: the response is ready.
-    pub(super) fn end_request(&self) {
-        self.advance(IDLE);
+    /// Sets the state to `AFTER_HEAD` or `AFTER_BODY`: the response is ready. `had_body` says
+    /// whether the request had a body.
+    pub(super) fn end_request(&self, had_body: bool) {
+        self.advance(if had_body { AFTER_BODY } else { AFTER_HEAD });
     }
 
     pub(super) fn lift_limit(&self) {
@@ -73,8 +81,8 @@ impl Progress {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 
-    fn is(&self, what: u8) -> bool {
-        self.0.load(Ordering::Relaxed) == what
+    fn state(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -82,9 +90,59 @@ impl<S> HeadLimit<S> {
     pub(super) fn new(stream: S) -> (Self, Progress) {
         let progress = Progress(Arc::new(AtomicU8::new(READING)));
         let deadline = Box::pin(sleep(HEAD_TIMEOUT));
-        let missing_preface = Some(PREFACE);
-        let limit = Self { stream, progress: progress.clone(), deadline, missing_preface, frames: None };
+        let limit = Self {
+            stream,
+            progress: progress.clone(),
+            deadline,
+            line_breaks: 0,
+            missing_preface: Some(PREFACE),
+            frames: None,
+        };
         (limit, progress)
+    }
+
+    /// Processes `arrived`, the bytes of one read. Returns whether the time until the next read is
+    /// limited.
+    fn take(&mut self, mut arrived: &[u8]) -> bool {
+        if self.frames.is_none()
+            && let Some(rest) = self.after_preface(arrived)
+        {
+            self.frames = Some(Frames::default());
+            arrived = rest;
+        }
+        let begins = match &mut self.frames {
+            Some(frames) => frames.take(arrived),
+            None => self.begins_head(arrived),
+        };
+        if begins {
+            self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
+        }
+        match &self.frames {
+            Some(frames) => frames.is_incomplete(),
+            None => self.progress.state() == READING,
+        }
+    }
+
+    /// Returns whether the client has begun the next head of an HTTP/1.1 connection. If so, sets
+    /// the state to `READING`.
+    fn begins_head(&mut self, arrived: &[u8]) -> bool {
+        for byte in &arrived[arrived.len().saturating_sub(b"\r\n\r\n".len())..] {
+            match byte {
+                b'\n' => self.line_breaks += 1,
+                b'\r' => {}
+                _ => self.line_breaks = 0,
+            }
+        }
+        let begins = match self.progress.state() {
+            // hyper can hold a part of the head that arrived with the previous request.
+            AFTER_HEAD => self.line_breaks < 2,
+            AFTER_BODY => !arrived.is_empty(),
+            _ => false,
+        };
+        if begins {
+            self.progress.advance(READING);
+        }
+        begins
     }
 
     /// Compares `arrived`, the bytes of one read, with the missing part of HTTP/2's preface.
@@ -107,29 +165,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadLimit<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let arrived = &buffer.filled()[before..];
-        if let Some(frames) = &mut self.frames {
-            let was_incomplete = frames.is_incomplete();
-            frames.take(arrived);
-            let is_incomplete = frames.is_incomplete();
-            if is_incomplete && !was_incomplete {
-                self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
-            }
-            if is_incomplete && read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
-            }
-        } else if self.progress.is(READING) {
-            if let Some(rest) = self.after_preface(arrived) {
-                let mut frames = Frames::default();
-                frames.take(rest);
-                self.frames = Some(frames);
-                context.waker().wake_by_ref();
-            } else if read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
-            }
-        } else if self.progress.is(IDLE) && !arrived.is_empty() {
-            self.progress.advance(READING);
-            self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
+        let is_limited = self.take(&buffer.filled()[before..]);
+        if is_limited && read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
         }
         read
     }
@@ -167,7 +205,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HeadLimit<S> {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of the beginning of HTTP/2 connections.
+    //! Tests of the limit on HTTP/2 connections.
 
     use std::time::Duration;
 
@@ -191,5 +229,21 @@ mod tests {
         }
         let read = timeout(Duration::from_secs(300), server.read(&mut buffer)).await;
         assert!(read.is_err(), "an idle HTTP/2 connection must stay open: {read:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_http_2_frame_has_its_own_time_limit() {
+        let (mut client, server) = duplex(64);
+        let (mut server, _) = HeadLimit::new(server);
+        let (first_half, second_half) = SETTINGS.split_at(4);
+        let mut buffer = [0; 64];
+        client.write_all(&[PREFACE, first_half].concat()).await.unwrap();
+        assert_eq!(server.read(&mut buffer).await.unwrap(), PREFACE.len() + first_half.len());
+        for _ in 0..10 {
+            let read = timeout(Duration::from_secs(10), server.read(&mut buffer)).await;
+            assert!(read.is_err(), "the connection of a timely client must stay open: {read:?}");
+            client.write_all(&[second_half, first_half].concat()).await.unwrap();
+            assert_eq!(server.read(&mut buffer).await.unwrap(), SETTINGS.len());
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::CONNECTION;
 use http::{Request, Version};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::service::service_fn;
@@ -147,10 +148,11 @@ impl ConnectionContext {
     async fn answer(self, request: Request<Incoming>) -> io::Result<HttpResponse> {
         let Self { port, leave, progress } = self;
         let is_http_2 = request.version() == Version::HTTP_2;
+        let has_body = !request.body().is_end_stream();
         progress.begin_request();
         let is_last = is_http_2 && port.service.server.goaways.draw();
         let (mut response, websocket_watch) = websocket::answer(port.service, request).await?;
-        progress.end_request();
+        progress.end_request(has_body);
         if let Some(websocket_watch) = websocket_watch {
             progress.lift_limit();
             port.tasks.spawn(within_grace(websocket_watch.send_events(), port.stop));

@@ -3,22 +3,26 @@
 //! Counterparts: `ValidateFieldManager` in `k8s.io/apimachinery`, and `prefixFromUserAgent` in
 //! `k8s.io/apiserver`.
 
-use crate::api::status::FieldError;
+use crate::api::status::{FieldError, FieldErrors};
 
 /// Maximum length of a field manager's name, in bytes.
 const MAX_LENGTH: usize = 128;
 
 /// Returns the validation errors of a name. An empty name is valid, because it counts as absent.
 pub(super) fn check(name: &str) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
     if name.len() > MAX_LENGTH {
-        return vec![FieldError::too_long("fieldManager", MAX_LENGTH)];
+        errors.push(FieldError::too_long("fieldManager", MAX_LENGTH));
     }
-    let unprintable = name.char_indices().filter(|(_, character)| !is_printable(*character));
-    let error = |(at, character): (usize, char)| {
+    for (at, character) in name.char_indices().filter(|(_, character)| !is_printable(*character)) {
+        // Each error contains the whole name.
+        if errors.is_full() {
+            break;
+        }
         let why = format!("invalid character U+{:04X} (at position {at})", u32::from(character));
-        FieldError::invalid("fieldManager", &format!("{name:?}"), &why)
-    };
-    unprintable.map(error).collect()
+        errors.push(FieldError::invalid("fieldManager", &format!("{name:?}"), &why));
+    }
+    errors.into_vec()
 }
 
 /// Returns the default field manager for a `User-Agent` header.

@@ -155,7 +155,8 @@ impl RequestLog {
         self.requests.lock().iter().filter(|request| filter.matches(request)).count()
     }
 
-    /// Waits until the log contains this many matching requests.
+    /// Waits until the log contains this many matching requests. Never returns if `count` exceeds
+    /// [`MAX_RECORDED`].
     pub(crate) async fn wait_for(&self, filter: &RequestFilter, count: usize) {
         let mut changed = self.changed.subscribe();
         while self.count(filter) < count {

@@ -14,7 +14,6 @@ use super::watch::{WatchRegistry, WatchRules};
 use crate::api::list::LateLists;
 use crate::api::{Api, Behavior};
 use crate::fault::{FaultQueue, ShutdownAnswer};
-use crate::storage::Revision;
 
 /// The time between the ends of two watches in a shutdown with [`ShutdownAnswer::TooManyRequests`].
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
@@ -55,9 +54,6 @@ pub(crate) struct Server {
     watch_stop: Mutex<CancellationToken>,
     /// The answer to new requests during a shutdown.
     shutdown: Mutex<Option<ShutdownAnswer>>,
-    /// One revision counter for each replica. A replica is another API server on the same storage.
-    /// Its counter can lag behind the storage.
-    replicas: Mutex<Vec<Revision>>,
 }
 
 impl Server {
@@ -72,7 +68,6 @@ impl Server {
             tls,
             watch_stop: Mutex::new(api.stop.child_token()),
             shutdown: Mutex::default(),
-            replicas: Mutex::default(),
             api,
             settings,
         }
@@ -121,21 +116,5 @@ impl Server {
     pub(crate) fn end_watches(&self) {
         let ended = std::mem::replace(&mut *self.watch_stop.lock(), self.api.stop.child_token());
         ended.cancel();
-    }
-
-    /// Adds another API server on the same storage. Returns that server's revision counter, which
-    /// can lag behind the storage.
-    pub(crate) fn add_replica(&self) -> Revision {
-        let revision = self.api.revision.of_replica();
-        self.replicas.lock().push(revision.clone());
-        revision
-    }
-
-    /// Sets by how many revisions the watch caches of all replicas lag behind the newest write; 0
-    /// removes the lag.
-    pub(crate) fn hold_replicas(&self, behind: u64) {
-        for replica in &*self.replicas.lock() {
-            replica.set_lag(behind);
-        }
     }
 }

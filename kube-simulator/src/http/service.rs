@@ -211,31 +211,34 @@ fn health_of(call: &Call, check: Health) -> HttpResponse {
     // Lagging replicas are not shut down.
     let is_leaving = call.server.is_shutting_down() && !call.revision.is_of_replica();
     match check {
-        Health::Ready if is_leaving => respond::text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n",
-        ),
         Health::NotShuttingDown if is_leaving => respond::text(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal server error: process is shutting down\n",
         ),
-        _ if check != Health::NotShuttingDown && call.recorded.parameter("verbose").is_some() => {
-            respond::text(StatusCode::OK, verbose(&call.recorded))
-        }
-        _ => respond::text(StatusCode::OK, "ok"),
+        Health::NotShuttingDown => respond::text(StatusCode::OK, "ok"),
+        Health::Alive | Health::Ready => all_checks(&call.recorded, check, is_leaving),
     }
 }
 
-fn verbose(request: &RecordedRequest) -> String {
+/// Answers with the results of all health checks. As on a real server, the answer lists them only
+/// if one has failed or if the request has the parameter `verbose`.
+fn all_checks(request: &RecordedRequest, health: Health, is_leaving: bool) -> HttpResponse {
     let name = request.path.trim_matches('/');
-    let excluded: Vec<String> = request.parameters("exclude");
-    let checks = HEALTH_CHECKS.iter().filter(|check| name == "readyz" || **check != "shutdown");
-    let line = |check: &&str| match excluded.iter().any(|excluded| excluded == *check) {
-        true => format!("[+]{check} excluded: ok\n"),
-        false => format!("[+]{check} ok\n"),
+    let excluded = request.parameters("exclude");
+    let checks = HEALTH_CHECKS.into_iter().filter(|check| health == Health::Ready || *check != "shutdown");
+    let result = |check: &str| match check {
+        _ if excluded.iter().any(|excluded| excluded == check) => format!("[+]{check} excluded: ok\n"),
+        "shutdown" if is_leaving => "[-]shutdown failed: reason withheld\n".to_owned(),
+        _ => format!("[+]{check} ok\n"),
     };
-    let lines: String = checks.map(line).collect();
-    format!("{lines}{name} check passed\n")
+    let results: String = checks.map(result).collect();
+    if results.contains("[-]") {
+        respond::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{results}{name} check failed\n"))
+    } else if request.parameter("verbose").is_some() {
+        respond::text(StatusCode::OK, format!("{results}{name} check passed\n"))
+    } else {
+        respond::text(StatusCode::OK, "ok")
+    }
 }
 
 async fn read<B>(body: B) -> Result<Bytes, Refusal>

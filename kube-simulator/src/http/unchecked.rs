@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::respond::{self, HttpResponse};
 use crate::api::schema;
+use crate::api::selector::LabelSelector;
+use crate::api::writes::selector_text;
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
@@ -44,17 +46,21 @@ fn of_workload(kind: &str, object: &Value) -> Vec<String> {
             "the simulator does not check built-in kinds: a real server refuses a {kind} without containers"
         ));
     }
-    let selects = matches!(kind, "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet");
-    if selects && !matches_labels(&spec["selector"]["matchLabels"], &spec["template"]["metadata"]["labels"]) {
+    let has_selector = matches!(kind, "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet");
+    if has_selector && !selects(&spec["selector"], &spec["template"]["metadata"]["labels"]) {
         warnings.push(format!(
-            "the simulator does not check built-in kinds: a real server refuses a {kind} whose selector is missing or does \
-             not match the labels of its template"
+            "the simulator does not check built-in kinds: a real server refuses a {kind} whose selector is missing, is \
+             empty or does not match the labels of its template"
         ));
     }
     warnings
 }
 
-/// Returns whether `wanted` is an object and `labels` contains all of its entries.
-fn matches_labels(wanted: &Value, labels: &Value) -> bool {
-    wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, value)| labels[name] == *value))
+/// Returns whether a selector has requirements and the labels of a template meet them.
+fn selects(selector: &Value, labels: &Value) -> bool {
+    // Without these fields, `selector_text` would read the selector as a map of labels.
+    ["matchLabels", "matchExpressions"].iter().any(|field| selector.get(field).is_some())
+        && LabelSelector::parse(&selector_text(selector)).is_ok_and(|selector| {
+            !selector.is_everything() && selector.matches_labels(|name| labels[name].as_str())
+        })
 }

@@ -82,9 +82,13 @@ impl WebSocketWatch {
                     }
                 },
                 received = socket.next() => match received {
-                    Some(Ok(message)) if !message.is_close() => Ok(()),
-                    Some(Err(error)) => Err(error),
-                    _ => return,
+                    Some(Ok(message)) if message.is_close() => {
+                        // The answer to the client's close is queued, but not sent yet.
+                        let _ = socket.flush().await;
+                        return;
+                    }
+                    Some(message) => message.map(drop),
+                    None => return,
                 },
             };
             if let Err(error) = outcome {
@@ -114,8 +118,7 @@ fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'
     if value(headers, &SEC_WEBSOCKET_VERSION) != "13" {
         return Err((StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"));
     }
-    let origin = value(headers, &ORIGIN);
-    if origin.is_empty() || origin.parse::<Uri>().is_err() {
+    if !is_origin(value(headers, &ORIGIN)) {
         return Err((StatusCode::FORBIDDEN, ""));
     }
     let protocol = value(headers, &SEC_WEBSOCKET_PROTOCOL).trim();
@@ -135,6 +138,12 @@ fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'
         set(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
     Ok(switch)
+}
+
+/// Behaves like Go's `url.ParseRequestURI`: a URL needs a scheme or a leading slash. Browsers send
+/// `null` for pages without an origin.
+fn is_origin(text: &str) -> bool {
+    text.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/'))
 }
 
 fn value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {

@@ -1,5 +1,13 @@
 //! [`Column`]: the definition of one column of a table, as `kubectl get` prints it.
 
+/// The description of `metadata.creationTimestamp` in Kubernetes.
+const CREATION_TIMESTAMP: &str = "\
+    CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to \
+    be set in happens-before order across separate operations. Clients may not set this value. It is represented in \
+    RFC3339 form and is in UTC.\n\n\
+    Populated by the system. Read-only. Null for lists. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
 /// The definition of a table column. The HTTP layer computes the cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
@@ -30,6 +38,7 @@ impl Column {
 
     /// Returns the default columns, for custom resources that define no columns.
     pub(crate) fn name_and_age() -> Vec<Self> {
-        vec![Self::new("Name", "string"), Self::new("Age", "string")]
+        let age = Self { description: CREATION_TIMESTAMP.to_owned(), ..Self::new("Age", "date") };
+        vec![Self::new("Name", "string"), age]
     }
 }

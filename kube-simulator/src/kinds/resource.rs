@@ -270,7 +270,8 @@ impl ResourceKind {
     pub(crate) fn go_type(&self) -> String {
         let package = match self.group.split('.').next().unwrap_or_default() {
             _ if !self.is_built_in() => return "unstructured.Unstructured".to_owned(),
-            "" => "core",
+            // `events.k8s.io` has no internal types of its own.
+            "" | "events" => "core",
             package => package,
         };
         format!("{package}.{}", self.kind)

@@ -186,19 +186,23 @@ impl Simulator {
     /// this version. For this reason, etcd offers a restore that [skips resource
     /// versions](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
-        self.server.api.restore(backup, backup.resource_version());
+        self.server.api.restore(backup, |_| backup.resource_version());
         self.server.restart();
     }
 
     /// Restarts the server with the objects of a backup, and with a higher resource version. The
-    /// new version is the server's newest version before the restart, plus `by`. If `by` is 0, 1 is
-    /// added. The method is like `etcdutl snapshot restore --bump-revision --mark-compacted`.
+    /// new version is the server's newest version before the restart, plus `by`, which is limited
+    /// to between 1 and 4,294,967,295. The method is like `etcdutl snapshot restore --bump-revision
+    /// --mark-compacted`.
     ///
     /// The objects have the versions of the backup, so the version of one object can decrease. The
     /// versions of lists do not decrease. Watches from versions before the new one are answered
     /// with 410 `Expired`.
     pub fn restore_ahead(&self, backup: &Backup, by: u64) {
-        self.server.api.restore(backup, self.resource_version() + by.max(1));
+        // The limit leaves versions for later writes: after the highest version, the next write
+        // would overflow the counter.
+        let by = by.clamp(1, u64::from(u32::MAX));
+        self.server.api.restore(backup, |newest| newest + by);
         self.server.restart();
     }
 
@@ -211,6 +215,6 @@ impl Simulator {
     /// Sets by how many revisions the watch caches of all [lagging replicas](Self::lagging_replica)
     /// lag behind the newest write; 0 removes the lag.
     pub fn hold_replicas(&self, behind: u64) {
-        self.server.hold_replicas(behind);
+        self.server.api.revision.set_all_lags(behind);
     }
 }

@@ -59,7 +59,7 @@ pub struct LaggingReplica {
 
 impl LaggingReplica {
     pub(crate) fn of(server: &Arc<Server>) -> Self {
-        Self { server: Arc::clone(server), revision: server.add_replica() }
+        Self { server: Arc::clone(server), revision: server.api.revision.of_replica() }
     }
 
     /// Sets the lag of the watch cache behind the newest write, in revisions. A smaller lag takes
@@ -71,7 +71,8 @@ impl LaggingReplica {
 
     /// Stops the watch cache at its current resource version until the next call of
     /// [`catch_up`](Self::catch_up), [`lag`](Self::lag) or
-    /// [`hold_replicas`](crate::Simulator::hold_replicas).
+    /// [`hold_replicas`](crate::Simulator::hold_replicas). If the test restores a backup with an
+    /// older version, the cache stops at that version.
     pub fn hold(&self) {
         self.lag(u64::MAX);
     }

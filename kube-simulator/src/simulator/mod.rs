@@ -269,7 +269,7 @@ impl Simulator {
     }
 
     /// Waits until this many matching requests are recorded, including requests from before the
-    /// call.
+    /// call. Only the latest 10,000 requests are recorded, so a larger `count` is never reached.
     ///
     /// # Cancel safety
     ///

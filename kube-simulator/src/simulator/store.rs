@@ -10,12 +10,14 @@ use serde_json::Value;
 use crate::api::catalogue::Served;
 use crate::api::controllers;
 use crate::api::status::{self, Refusal};
-use crate::api::writes::{Body, DeleteOptions, Outcome, WriteOptions, WriteSource, Writer};
+use crate::api::writes::{Body, DeleteOptions, Outcome, WriteOptions, WriteSource, Writer, metadata_str};
 use crate::http::Server;
 use crate::simulator::Error;
 use crate::storage::Object;
 
-/// The stored objects of one kind. Cheap to clone.
+/// The stored objects of one kind, in one API version of the kind. Cheap to clone.
+///
+/// Objects that are stored in another API version are converted, as in responses to clients.
 ///
 /// Objects are stored as given: the status is not reset, the generation is not incremented, and no
 /// schema is applied. Only missing fields are added (such as the UID, the creation time, and the
@@ -113,7 +115,7 @@ impl ObjectStore {
     pub fn delete(&self, key: &str) -> Result<StoredObject, Error> {
         let (namespace, name) = self.served.kind.split_key(key);
         let outcome = self.writer(namespace).delete(name, &DeleteOptions::default())?;
-        Ok(StoredObject(outcome.into_object()))
+        Ok(self.convert(outcome.into_object()))
     }
 
     /// Deletes the object without a grace period.
@@ -149,7 +151,7 @@ impl ObjectStore {
             Ok::<_, Refusal>(transaction.remove_corrupt(key, old.decode()))
         })?;
         controllers::after_write(&self.server.api, &self.served, &Outcome::removed(last.clone()));
-        Ok(StoredObject(last))
+        Ok(self.convert(last))
     }
 
     /// Returns the object with this key: `namespace/name`, or only the name for a cluster-scoped
@@ -160,13 +162,13 @@ impl ObjectStore {
     /// [`Error::Refused`] if there is no such object.
     pub fn get(&self, key: &str) -> Result<StoredObject, Error> {
         let missing = || status::not_found(&self.served.table.kind, key.rsplit('/').next().unwrap_or(key));
-        Ok(self.served.table.get(key).map(StoredObject).ok_or_else(missing)?)
+        Ok(self.convert(self.served.table.get(key).ok_or_else(missing)?))
     }
 
     /// Lists all stored objects of the kind in key order.
     #[must_use]
     pub fn list(&self) -> Vec<StoredObject> {
-        self.served.table.snapshot().0.into_iter().map(StoredObject).collect()
+        self.served.table.snapshot().0.into_iter().map(|object| self.convert(object)).collect()
     }
 
     /// Returns the number of stored objects of the kind.
@@ -183,22 +185,30 @@ impl ObjectStore {
 
     pub(crate) fn create_body(&self, body: Body) -> Result<StoredObject, Error> {
         let namespace = self.namespace_of(&body);
-        Ok(StoredObject(self.writer(namespace.as_deref()).create(body, WriteSource::Test)?.into_object()))
+        let outcome = self.writer(namespace.as_deref()).create(body, WriteSource::Test)?;
+        Ok(self.convert(outcome.into_object()))
     }
 
     pub(crate) fn update_body(&self, body: Body) -> Result<StoredObject, Error> {
         let namespace = self.namespace_of(&body);
         let outcome = self.writer(namespace.as_deref()).update_verbatim(body)?;
-        Ok(StoredObject(outcome.into_object()))
+        Ok(self.convert(outcome.into_object()))
     }
 
     pub(crate) fn apply_body(&self, mut body: Body) -> Result<StoredObject, Error> {
         if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
             metadata.remove("resourceVersion");
         }
-        match self.update_body(body.clone()) {
-            Err(Error::Refused(refusal)) if refusal.is_not_found() => self.create_body(body),
-            outcome => outcome,
+        loop {
+            match self.update_body(body.clone()) {
+                Err(Error::Refused(refusal)) if refusal.is_not_found() => {}
+                outcome => return outcome,
+            }
+            match self.create_body(body.clone()) {
+                // Another thread has created the object after the update.
+                Err(Error::Refused(refusal)) if refusal.is_already_exists() => {}
+                outcome => return outcome,
+            }
         }
     }
 
@@ -206,10 +216,13 @@ impl ObjectStore {
         Writer { api: &self.server.api, served: &self.served, namespace, options: WriteOptions::default() }
     }
 
+    fn convert(&self, stored: Arc<Object>) -> StoredObject {
+        StoredObject(self.served.convert(stored))
+    }
+
     fn namespace_of(&self, body: &Body) -> Option<String> {
-        let given =
-            body.get("metadata").and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str);
-        self.served.kind.namespaced.then(|| given.unwrap_or("default").to_owned())
+        let namespace = metadata_str(body, "namespace").unwrap_or("default");
+        self.served.kind.namespaced.then(|| namespace.to_owned())
     }
 }
 

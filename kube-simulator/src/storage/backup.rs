@@ -33,6 +33,27 @@ impl Backup {
         Self { revision: revision.current(), tables: Arc::new(copies.collect()) }
     }
 
+    /// Replaces the objects of all `tables`, and sets `revision` to the result of `version`. The
+    /// argument of `version` is the newest revision in the storage.
+    ///
+    /// The tables are locked during the change, so that each request sees either the old objects
+    /// with the old revision, or the new objects with the new revision.
+    pub(crate) fn restore(
+        &self,
+        tables: &[Arc<Table>],
+        revision: &Revision,
+        version: impl FnOnce(u64) -> u64,
+    ) {
+        let locked: Vec<_> = tables.iter().map(|table| (table, table.lock_for_writing())).collect();
+        let version = version(revision.stored());
+        revision.reset(version);
+        for (table, mut state) in locked {
+            state.restore(self.objects_of(&table.kind), version);
+            drop(state);
+            table.notify();
+        }
+    }
+
     /// Returns the newest resource version when the backup was made.
     #[must_use]
     pub fn resource_version(&self) -> u64 {

@@ -1,14 +1,15 @@
 //! The simulator's etcd and watch cache: current objects, and their history.
 //!
 //! Lock order: first the lock of a `Table`, then at most one lock inside a `Revision`, a `Notifier`
-//! or a `Budget`. Two operations also take other locks while they hold a table's lock:
+//! or a `Budget`. Three operations also take other locks while they hold a table's lock:
 //!
 //! - A server-side apply that creates an object: the locks of the catalogue, and of the tables of
 //!   namespaces and of custom resource definitions.
 //! - A backup: the locks of all tables.
+//! - The restore of a backup: the write locks of all tables.
 //!
-//! Both operations lock the other tables with `Table::lock`, which prevents a deadlock. No lock is
-//! held across an await.
+//! The first two lock the other tables with `Table::lock`, and the last two lock the tables in the
+//! order of `Catalogue::tables`. Both rules prevent deadlocks. No lock is held across an await.
 
 mod backup;
 mod compaction;

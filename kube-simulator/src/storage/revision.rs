@@ -24,14 +24,14 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
-    /// A test's setting: how far this replica lags behind the counter. `None` for the first API
-    /// server, which never lags.
-    lag: Option<Arc<Mutex<Lag>>>,
+    /// The index of this replica in [`Stored::lags`]. `None` for the first API server, which never
+    /// lags.
+    replica: Option<usize>,
     watch_cache: WatchCache,
 }
 
-/// The data that all API servers on the storage share: the counter of writes, and the state of
-/// etcd's compactions.
+/// The data that all API servers on the storage share: the counter of writes, the state of etcd's
+/// compactions, and the lags of the replicas.
 #[derive(Debug)]
 struct Stored {
     /// The number of the last write to any resource, like etcd's revision. Resource versions
@@ -41,6 +41,8 @@ struct Stored {
     /// lag.
     notifier: Notifier,
     compaction: Mutex<Compaction>,
+    /// The lag of each replica.
+    lags: Mutex<Vec<Lag>>,
 }
 
 /// A test's setting: how far a replica's watch cache lags behind the storage, in revisions.
@@ -49,16 +51,19 @@ struct Lag {
     /// The number of revisions by which the cache should be behind the storage. The cache does not
     /// go back, so its lag grows to this number only with new writes.
     behind: u64,
-    /// The revision of the cache at the last call of [`Revision::set_lag`]. The cache does not go
-    /// back to an older revision, unless the storage does.
+    /// The revision of the cache when `behind` was last set. The cache does not go back to an older
+    /// revision, unless the storage does: [`Revision::reset`] then lowers `floor`.
     floor: u64,
 }
 
 impl Lag {
-    fn of(self, stored: u64) -> u64 {
-        // After a reset, the storage can be at a revision before `floor`. The cache is never newer
-        // than the storage.
-        stored.min(self.floor.max(stored.saturating_sub(self.behind)))
+    /// Returns the revision of the cache. `stored` is the newest revision in the storage.
+    fn reached(self, stored: u64) -> u64 {
+        self.floor.max(stored.saturating_sub(self.behind))
+    }
+
+    fn set(&mut self, behind: u64, stored: u64) {
+        *self = Self { behind, floor: self.reached(stored) };
     }
 }
 
@@ -67,16 +72,18 @@ impl Revision {
     /// value of the counter of writes. A zero interval disables compactions.
     pub(crate) fn starting_at(revision: u64, compaction_interval: Duration) -> Self {
         let compaction = Mutex::new(Compaction::every(compaction_interval));
-        let stored = Stored { revision: AtomicU64::new(revision), notifier: Notifier::default(), compaction };
-        Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
+        let (revision, notifier, lags) = (AtomicU64::new(revision), Notifier::default(), Mutex::default());
+        let stored = Arc::new(Stored { revision, notifier, compaction, lags });
+        Self { stored, replica: None, watch_cache: WatchCache::default() }
     }
 
     /// Creates the `Revision` of a new replica: another API server on the same storage. The new
     /// `Revision` has the same counter of writes, but can lag.
     pub(crate) fn of_replica(&self) -> Self {
-        let lag = Mutex::new(Lag { behind: 0, floor: 0 });
-        let watch_cache = WatchCache::default();
-        Self { stored: Arc::clone(&self.stored), lag: Some(Arc::new(lag)), watch_cache }
+        let mut lags = self.stored.lags.lock();
+        lags.push(Lag { behind: 0, floor: 0 });
+        let replica = Some(lags.len() - 1);
+        Self { stored: Arc::clone(&self.stored), replica, watch_cache: WatchCache::default() }
     }
 
     pub(crate) fn watch_cache(&self) -> &WatchCache {
@@ -84,14 +91,16 @@ impl Revision {
     }
 
     pub(crate) fn is_of_replica(&self) -> bool {
-        self.lag.is_some()
+        self.replica.is_some()
     }
 
     /// Returns the newest revision that this API server has reached. For a replica that lags, this
     /// revision is older than the newest revision in the storage.
     pub(crate) fn current(&self) -> u64 {
-        let stored = self.stored();
-        self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
+        match self.replica {
+            None => self.stored(),
+            Some(replica) => self.stored.lags.lock()[replica].reached(self.stored()),
+        }
     }
 
     /// Returns the newest revision in the storage.
@@ -106,18 +115,25 @@ impl Revision {
 
     /// Returns the state that this API server uses for reads that accept a state of any age.
     pub(crate) fn cached_state(&self) -> At {
-        if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
+        if self.is_of_replica() { At::Cached(self.current()) } else { At::Latest }
     }
 
     /// Sets by how many revisions the watch cache of this replica lags behind the storage. If the
     /// new number is smaller, the cache catches up at once. If it is larger, the cache stays at its
     /// revision until enough writes have followed.
     pub(crate) fn set_lag(&self, behind: u64) {
-        let floor = self.current();
-        if let Some(lag) = &self.lag {
-            *lag.lock() = Lag { behind, floor };
+        if let Some(replica) = self.replica {
+            self.stored.lags.lock()[replica].set(behind, self.stored());
             self.stored.notifier.notify_all();
         }
+    }
+
+    /// Does the same as [`set_lag`](Self::set_lag), but for all replicas.
+    pub(crate) fn set_all_lags(&self, behind: u64) {
+        for lag in &mut *self.stored.lags.lock() {
+            lag.set(behind, self.stored());
+        }
+        self.stored.notifier.notify_all();
     }
 
     /// Takes the next revision for a write. The caller must hold the write lock of the table, so
@@ -130,9 +146,17 @@ impl Revision {
         taken
     }
 
-    /// Sets the shared counter to `revision`, to restore a backup. The counter can decrease.
+    /// Sets the shared counter to `revision`, to restore a backup. The counter can decrease. The
+    /// caller must hold the write locks of all tables, so that no request sees the new revision
+    /// together with old objects.
     pub(crate) fn reset(&self, revision: u64) {
-        self.stored.revision.store(revision, Ordering::SeqCst);
+        {
+            let mut lags = self.stored.lags.lock();
+            self.stored.revision.store(revision, Ordering::SeqCst);
+            for lag in &mut *lags {
+                lag.floor = lag.floor.min(revision);
+            }
+        }
         self.stored.compaction.lock().reset();
         self.stored.notifier.notify_all();
     }
@@ -165,7 +189,7 @@ impl Revision {
     /// Returns a listener that is notified when the API server of this `Revision` may have received
     /// new events. Returns `None` for the first API server, which receives each event at once.
     pub(crate) fn progress(&self) -> Option<Listener> {
-        self.lag.is_some().then(|| self.stored.notifier.listen())
+        self.is_of_replica().then(|| self.stored.notifier.listen())
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::error::ReadError;
 use super::history::{Event, History, Reader, ReaderError};
@@ -66,6 +66,13 @@ impl Table {
         self.state.read_recursive()
     }
 
+    /// Locks the table for a caller that writes to several tables. The caller must lock them in the
+    /// order of `Catalogue::tables`. After the release of each lock, it must call
+    /// [`notify`](Self::notify).
+    pub(super) fn lock_for_writing(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write()
+    }
+
     /// Returns the dependants of the owner with this UID, in key order.
     pub(crate) fn dependants_of(&self, uid: &str) -> Vec<Arc<Object>> {
         let state = self.state.read();
@@ -116,7 +123,7 @@ impl Table {
             let mut state = self.state.write();
             change(&mut Transaction::new(&self.kind, &self.revision, &mut state))
         };
-        self.changed.notify_all();
+        self.notify();
         outcome
     }
 
@@ -136,18 +143,18 @@ impl Table {
         state.history.refill(revision);
     }
 
-    /// Clears the history, so that open watches end. Also replaces the objects, unless `objects` is
-    /// `None`.
-    pub(crate) fn reset(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
+    /// Clears the history, so that open watches end.
+    pub(crate) fn clear_history(&self) {
         {
             let mut state = self.state.write();
             let revision = self.revision.current();
             state.history.reset(revision);
-            if let Some(objects) = objects {
-                state.objects = objects;
-                state.rebuild_dependants();
-            }
         }
+        self.notify();
+    }
+
+    /// Notifies watches after a change.
+    pub(super) fn notify(&self) {
         self.changed.notify_all();
     }
 
@@ -232,11 +239,15 @@ impl Table {
 }
 
 impl State {
-    fn rebuild_dependants(&mut self) {
+    /// Replaces the objects, and clears the history, so that open watches end. `revision` is the
+    /// new revision of the storage.
+    pub(super) fn restore(&mut self, objects: BTreeMap<String, Arc<Object>>, revision: u64) {
+        self.history.reset(revision);
         self.dependants.clear();
-        for object in self.objects.clone().values() {
+        for object in objects.values() {
             self.update_dependants(None, Some(object));
         }
+        self.objects = objects;
     }
 
     /// Updates [`dependants`](Self::dependants) after a write of one object. The object's key is

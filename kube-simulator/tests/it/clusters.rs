@@ -130,6 +130,25 @@ async fn churn_continues_when_others_delete_its_pods() {
 }
 
 #[tokio::test]
+async fn churn_continues_when_others_store_invalid_objects() {
+    let (simulator, cluster) = populated(&ClusterSpec { pods: 5, ..ClusterSpec::default() }).await;
+    let mut churn = cluster.churn(1.0);
+    // The new pod is pending, so the churn schedules it later.
+    assert!((0..400).any(|_| churn.step().unwrap() == Change::PodCreated));
+    for store in [simulator.objects_of::<Pod>().unwrap(), simulator.objects_of::<Node>().unwrap()] {
+        for object in store.list() {
+            let mut object = object.value();
+            object["spec"] = "text".into();
+            object["status"] = "text".into();
+            simulator.update(&object).unwrap();
+        }
+    }
+    let changes: Vec<Change> = (0..100).map(|_| churn.step().unwrap()).collect();
+    assert!(changes.contains(&Change::PodScheduled), "{changes:?}");
+    assert!(changes.contains(&Change::NodeHeartbeat), "{changes:?}");
+}
+
+#[tokio::test]
 async fn churn_continues_when_others_remove_container_statuses() {
     let (simulator, cluster) = populated(&ClusterSpec { pods: 5, ..ClusterSpec::default() }).await;
     for pod in simulator.objects_of::<Pod>().unwrap().list() {

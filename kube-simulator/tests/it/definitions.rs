@@ -355,7 +355,7 @@ async fn invalid_workload_gives_a_warning() {
     let mut deployment = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
     let path = "/apis/apps/v1/namespaces/a/deployments";
     let received = warnings(&simulator, path, &deployment).await;
-    assert!(received[0].contains("whose selector is missing or does not match"), "{received:?}");
+    assert!(received[0].contains("whose selector is missing"), "{received:?}");
     deployment["metadata"]["name"] = "b".into();
     deployment["spec"]["selector"] = json!({ "matchLabels": labels });
     assert_eq!(warnings(&simulator, path, &deployment).await, Vec::<String>::new());
@@ -364,4 +364,30 @@ async fn invalid_workload_gives_a_warning() {
     let pod = json!({ "metadata": { "name": "a" }, "spec": {} });
     let received = warnings(&simulator, "/api/v1/namespaces/a/pods", &pod).await;
     assert!(received[0].contains("refuses a Pod without containers"), "{received:?}");
+}
+
+#[tokio::test]
+async fn warning_depends_on_the_whole_selector_of_a_workload() {
+    let simulator = crate::support::simulator().await;
+    let template = json!({
+        "metadata": { "labels": { "app": "web" } },
+        "spec": { "containers": [{ "name": "main" }] },
+    });
+    let one_of = |values: &[&str]| json!([{ "key": "app", "operator": "In", "values": values }]);
+    let cases = [
+        ("a", json!({ "matchLabels": { "app": "web" } }), 0),
+        ("b", json!({ "matchExpressions": one_of(&["api", "web"]) }), 0),
+        ("c", json!({ "matchExpressions": one_of(&["api"]) }), 1),
+        ("d", json!({ "matchLabels": { "app": "web" }, "matchExpressions": one_of(&["api"]) }), 1),
+        ("e", json!({ "matchLabels": {} }), 1),
+        ("f", json!({ "app": "web" }), 1),
+    ];
+    for (name, selector, expected) in cases {
+        let deployment = json!({
+            "metadata": { "name": name },
+            "spec": { "selector": selector, "template": template },
+        });
+        let received = warnings(&simulator, "/apis/apps/v1/namespaces/a/deployments", &deployment).await;
+        assert_eq!(received.len(), expected, "{selector}: {received:?}");
+    }
 }

@@ -189,6 +189,20 @@ async fn replica_never_goes_back_in_time() {
 }
 
 #[tokio::test]
+async fn restore_to_an_older_version_keeps_the_hold_of_a_replica() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    let backup = simulator.backup();
+    simulator.create(&config_map("a", "undone")).unwrap();
+    replica.hold();
+    simulator.restore(&backup);
+    simulator.create(&config_map("a", "next")).unwrap();
+    assert_eq!(replica.resource_version(), backup.resource_version());
+    let any = get(&replica, &format!("{MAPS}?resourceVersion=0")).await.1;
+    assert_eq!(names(&any), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn each_replica_has_its_own_address() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();

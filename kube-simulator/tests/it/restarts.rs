@@ -109,6 +109,16 @@ async fn backup_restored_ahead_expires_all_earlier_versions() {
     assert_eq!(next, undone + 501);
 }
 
+#[tokio::test]
+async fn restore_far_ahead_leaves_versions_for_writes() {
+    let simulator = simulator().await;
+    let before = simulator.resource_version();
+    simulator.restore_ahead(&simulator.backup(), u64::MAX);
+    let restored = simulator.resource_version();
+    assert_eq!(restored, before + u64::from(u32::MAX));
+    assert_eq!(simulator.create(&config_map("a", "one")).unwrap().resource_version(), restored + 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn bookmarks_can_be_lost_and_delayed() {
     let simulator = simulator().await;

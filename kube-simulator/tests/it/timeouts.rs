@@ -61,6 +61,16 @@ async fn idle_connection_takes_further_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn half_head_sent_with_a_request_times_out() {
+    let simulator = simulator().await;
+    let mut stream = connect(&simulator).await;
+    stream.write_all(&[REQUEST, &REQUEST[..9]].concat()).await.unwrap();
+    let (read, after) = read_to_end(&mut stream).await;
+    assert!(read.starts_with("HTTP/1.1 200 OK"), "{read}");
+    assert_eq!(after.as_secs(), 32);
+}
+
+#[tokio::test(start_paused = true)]
 async fn half_sent_body_times_out_after_60_seconds() {
     let simulator = simulator().await;
     let mut stream = connect(&simulator).await;

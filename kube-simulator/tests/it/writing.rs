@@ -1,12 +1,16 @@
 //! Writes through the Rust API, and writes that no wire scenario covers.
 
+use std::sync::Barrier;
+
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
+use k8s_openapi::api::autoscaling::v1::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_simulator::{Error, ResourceKind, Simulator};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::definitions::{cron_tab, cron_tabs, define};
 use crate::support::{MAPS, body_of, call, config_map, get, pod, send, simulator};
 
 #[tokio::test]
@@ -32,6 +36,79 @@ async fn direct_writes_are_stored_unchanged() {
     assert_eq!(changed.uid(), stored.uid());
     assert!(changed.resource_version() > stored.resource_version());
     assert_eq!(simulator.get::<Pod>("default/web").unwrap().status.unwrap().phase.as_deref(), Some("Failed"));
+}
+
+#[tokio::test]
+async fn direct_writes_treat_empty_metadata_as_missing() {
+    let simulator = simulator().await;
+    let mut map = config_map("", "one");
+    map["metadata"]["uid"] = "".into();
+    map["metadata"]["creationTimestamp"] = Value::Null;
+    let created = simulator.apply(&map).unwrap().value()["metadata"].clone();
+    assert_eq!(created["namespace"], "default");
+    let applied = simulator.apply(&map).unwrap().value()["metadata"].clone();
+    for field in ["uid", "creationTimestamp"] {
+        assert!(created[field].as_str().is_some_and(|value| !value.is_empty()), "{created}");
+        assert_eq!(applied[field], created[field]);
+    }
+    assert_eq!(simulator.objects_of::<ConfigMap>().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn concurrent_applies_of_a_new_object_succeed() {
+    let simulator = simulator().await;
+    let maps = simulator.objects_of::<ConfigMap>().unwrap();
+    let barrier = Barrier::new(2);
+    let apply_all = || {
+        let apply = |number: u32| {
+            barrier.wait();
+            maps.apply(&config_map("a", &format!("map-{number}")))
+        };
+        (0..200).map(apply).collect::<Vec<_>>()
+    };
+    let outcomes = std::thread::scope(|scope| {
+        let threads = [scope.spawn(apply_all), scope.spawn(apply_all)];
+        threads.map(|thread| thread.join().unwrap())
+    });
+    for outcome in outcomes.into_iter().flatten() {
+        outcome.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn store_of_v1_autoscalers_converts_them_from_v2() {
+    let simulator = simulator().await;
+    let (name, kind) = ("default/web", "HorizontalPodAutoscaler");
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
+    let spec = json!({ "maxReplicas": 3, "scaleTargetRef": target, "targetCPUUtilizationPercentage": 50 });
+    let metadata = json!({ "name": "web" });
+    let scaler = json!({ "apiVersion": "autoscaling/v1", "kind": kind, "metadata": metadata, "spec": spec });
+    assert_eq!(simulator.create(&scaler).unwrap().value()["spec"], spec);
+    let percentage = |scaler: &HorizontalPodAutoscaler| scaler.spec.target_cpu_utilization_percentage;
+    assert_eq!(percentage(&simulator.get(name).unwrap()), Some(50));
+    let v1 = simulator.objects("autoscaling/v1", kind).unwrap();
+    v1.modify(name, |scaler| scaler["spec"]["targetCPUUtilizationPercentage"] = 60.into()).unwrap();
+    let listed = simulator.list_all::<HorizontalPodAutoscaler>().unwrap();
+    assert_eq!(listed.iter().map(percentage).collect::<Vec<_>>(), [Some(60)]);
+    let stored = simulator.objects("autoscaling/v2", kind).unwrap().get(name).unwrap().value();
+    assert_eq!(stored["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 60);
+}
+
+#[tokio::test]
+async fn store_of_another_served_version_converts_objects() {
+    let simulator = simulator().await;
+    define(&simulator, &cron_tabs()).await;
+    let (beta, mut tab) = ("stable.example.com/v1beta1", cron_tab("one"));
+    tab["metadata"]["namespace"] = "a".into();
+    let version = simulator.create(&tab).unwrap().resource_version();
+    let tabs = simulator.objects(beta, "CronTab").unwrap();
+    let read = tabs.get("a/one").unwrap();
+    assert_eq!(read.value()["apiVersion"], beta);
+    assert_eq!(read.resource_version(), version);
+    tabs.modify("a/one", |tab| tab["spec"]["replicas"] = 5.into()).unwrap();
+    let stored = simulator.objects("stable.example.com/v1", "CronTab").unwrap().get("a/one").unwrap();
+    assert_eq!(stored.value()["apiVersion"], "stable.example.com/v1");
+    assert_eq!(stored.value()["spec"]["replicas"], 5);
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@ use kube::client::Body;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::server::{Server, with_query};
 
@@ -68,5 +70,19 @@ impl WebSocketWatch {
 
     pub(crate) async fn send(&mut self, text: &str) {
         self.0.send(Message::text(text)).await.expect("the connection is open");
+    }
+
+    /// Sends a close message with the code of a normal end.
+    pub(crate) async fn close(&mut self) {
+        let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+        self.0.close(Some(frame)).await.expect("the connection is open");
+    }
+
+    /// Asserts that the next message closes the WebSocket, with the code of a normal end.
+    pub(crate) async fn expect_normal_close(&mut self) {
+        match self.next().await {
+            Message::Close(Some(close)) => assert_eq!(close.code, CloseCode::Normal),
+            other => panic!("expected a close message with a code: {other}"),
+        }
     }
 }

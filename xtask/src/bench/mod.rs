@@ -43,12 +43,12 @@ pub(crate) struct Args {
     without_go: bool,
 
     /// Measure only how much each additional type of objects adds to compile time and program size
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["quick", "without_go", "json"])]
     types: bool,
 
     /// Measure only published crates: the number of dependencies, and the time to compile each
     /// crate with its dependencies
-    #[arg(long, conflicts_with = "types")]
+    #[arg(long, conflicts_with_all = ["types", "quick", "rounds", "without_go", "json"])]
     crates: bool,
 
     /// Also write the medians to this file, as JSON
@@ -105,4 +105,24 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    use crate::Cli;
+
+    #[test]
+    fn separate_measurements_refuse_options_that_they_ignore() {
+        let ignored = ["--json=FILE", "--quick", "--without-go"];
+        let mut cases: Vec<_> = ignored.iter().flat_map(|it| [("--types", *it), ("--crates", *it)]).collect();
+        cases.push(("--crates", "--rounds=1"));
+        for (measurement, option) in cases {
+            let parsed = Cli::try_parse_from(["cargo xtask", "bench", measurement, option]);
+            let error = parsed.expect_err("the command must be refused");
+            assert_eq!(error.kind(), ErrorKind::ArgumentConflict, "{measurement} {option}");
+        }
+    }
 }

@@ -104,8 +104,9 @@ impl Cluster {
     pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Self> {
         let mut attempt = 1;
         loop {
-            match Self::start_once(options, programs, signals) {
-                Err(error) if attempt < PORT_ATTEMPTS && port_was_taken(&error) => {
+            let can_retry = attempt < PORT_ATTEMPTS;
+            match Self::start_once(options, programs, signals, can_retry) {
+                Err(error) if can_retry && port_was_taken(&error) => {
                     eprintln!("another process took a port of the control plane; trying others");
                     attempt += 1;
                 }
@@ -155,7 +156,13 @@ impl Cluster {
         self.dir.disable_cleanup(true);
     }
 
-    fn start_once(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Self> {
+    /// `can_retry` is `true` if the caller tries again after an error because of a taken port.
+    fn start_once(
+        options: &Options,
+        programs: &Programs,
+        signals: &Signals,
+        can_retry: bool,
+    ) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new()
             .prefix("kube-informer-")
             .tempdir()
@@ -172,7 +179,8 @@ impl Cluster {
         match cluster.start_servers(options, programs, signals) {
             Ok(()) => Ok(cluster),
             Err(error) => {
-                if !error.is::<crate::signals::Interrupted>() && !port_was_taken(&error) {
+                let is_retried = can_retry && port_was_taken(&error);
+                if !error.is::<crate::signals::Interrupted>() && !is_retried {
                     cluster.keep_logs();
                 }
                 Err(error)

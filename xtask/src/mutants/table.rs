@@ -1,4 +1,5 @@
-//! The planted bugs. Bugs in the lists and watches that a source returns to the reflector are not here, but in
+//! The bugs that `cargo xtask mutants` plants in a copy of the sources. The simulation's own tests
+//! plant other bugs, with a faulty `ListerWatcher`, in
 //! `informer-factory/tests/simulation/bugs.rs`.
 
 use super::{FoundBy, Mutant};

@@ -269,6 +269,24 @@ async fn i12_handler_whose_events_panic_on_drop_is_removed() {
     registration.remove_and_wait().await;
 }
 
+#[test]
+fn panic_of_the_root_future_blames_no_handler() {
+    log::keep();
+    let outcome = std::panic::catch_unwind(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let running = Running::start();
+            let options = HandlerOptions::new().name("healthy-one");
+            running.processor.add_handler(Handlers::new(), &options, std::iter::empty).detach();
+            tokio::task::yield_now().await;
+            panic!("the intended panic");
+        });
+    });
+    assert!(outcome.is_err());
+    let lines = log::about("healthy-one");
+    assert!(lines.len() == 1 && lines[0].contains("removed during a panic"), "{lines:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adding_and_removing_handlers_does_not_affect_others() {
     // HandlerAbuse: many workers add and remove handlers, and the informer stops while they work.

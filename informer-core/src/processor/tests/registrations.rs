@@ -52,7 +52,7 @@ async fn registration_that_never_syncs_returns_the_reason() {
     let assert_reason = |stream: &EventStream<Object>, what: &str| {
         assert_eq!(stream.registration().waiting_for().as_deref(), Some(what));
     };
-    assert_reason(&stream, "the objects that existed when the handler was added are still being delivered");
+    assert_reason(&stream, "initial objects are being delivered, or the stream must be polled again");
     running.stop().await;
     assert_reason(&stream, "the informer has stopped");
     let late = processor.events(&HandlerOptions::default(), std::iter::empty);

@@ -97,6 +97,25 @@ async fn i11_late_reader_gets_one_event_per_key_after_its_inbox() {
 }
 
 #[tokio::test]
+async fn deleted_and_added_object_does_not_count_as_coalesced() {
+    let processor = SharedProcessor::new(None);
+    let options = HandlerOptions::new().threshold(Some(1));
+    let mut streams = [(); 2].map(|()| processor.events(&options, std::iter::empty));
+    processor.publish(batch(vec![added("a", 1)]), || {});
+    let deleted = Event::Deleted(Deleted::exact(object("a", 1)));
+    processor.publish(batch(vec![deleted, added("a", 2)]), || {});
+    // The first stream shares its events with the second one, and so takes them from a sealed
+    // section.
+    for stream in &mut streams {
+        let stats = stream.registration().stats();
+        assert_eq!((stats.pending, stats.coalesced), (3, 0));
+        assert_eq!(ready(stream), ["+a=1", "-a", "+a=2"]);
+        let stats = stream.registration().stats();
+        assert_eq!((stats.pending, stats.coalesced), (0, 0));
+    }
+}
+
+#[tokio::test]
 async fn i12_stream_ends_when_its_informer_stops() {
     let running = Running::start();
     let mut stream = running.processor.events(&HandlerOptions::default(), std::iter::empty);

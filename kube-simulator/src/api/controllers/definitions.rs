@@ -15,23 +15,36 @@ use crate::storage::{Backup, Object, Table};
 /// After a write to a definition, serves its resource, deletes the objects of its resource, or
 /// stops serving its resource.
 pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome) {
-    let object = outcome.object();
-    let is_of_other = |stored: Arc<Object>| stored.uid != object.uid;
-    if definitions.table.get(&object.key).is_some_and(is_of_other) {
+    let (api, written) = (run.api, outcome.object());
+    let serving = api.catalogue.serving.lock();
+    let stored = definitions.table.get(&written.key);
+    if stored.as_ref().is_some_and(|stored| stored.uid != written.uid) {
         // The definition was deleted and created again meanwhile.
         return;
     }
+    // Another thread can have changed the definition after this write, so the stored version is
+    // used.
+    let object = match (outcome, stored) {
+        (Outcome::Removed { object, .. }, None) => object.clone(),
+        (Outcome::Created(_) | Outcome::Stored { .. }, Some(stored)) => stored,
+        // Another thread has removed or restored the definition meanwhile.
+        _ => return,
+    };
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
         // Invalid definitions are ignored. A real server would reject them, but a test can store
         // them.
         return;
     };
     match outcome {
-        Outcome::Removed { .. } => stop_serving(run.api, &definition),
-        Outcome::Stored { .. } if object.terminating => delete_objects(run, definitions, object, &definition),
+        Outcome::Removed { .. } => stop_serving(api, &definition),
+        Outcome::Stored { .. } if object.terminating => {
+            drop(serving);
+            delete_objects(run, definitions, &object, &definition);
+        }
         Outcome::Created(_) | Outcome::Stored { .. } => {
-            serve(run.api, &definition);
-            let now = run.api.now();
+            serve(api, &definition);
+            drop(serving);
+            let now = api.now();
             run.edit(definitions, &object.key, |body| custom::accept(body, &definition, &now));
         }
     }
@@ -68,7 +81,8 @@ fn has_cleanup_finalizer(body: &Body) -> bool {
 /// Makes the API serve exactly the resources whose definitions are in `backup`.
 ///
 /// Call this function before the stored definitions are replaced by those of the backup: it stops
-/// serving the stored definitions that the backup lacks.
+/// serving the stored definitions that the backup lacks. The caller must have locked
+/// `Catalogue::serving`.
 pub(crate) fn restore(api: &Api, backup: &Backup) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;

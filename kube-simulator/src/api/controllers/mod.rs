@@ -61,13 +61,13 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes an object unless it is already being deleted. Ignores the only possible error: that
-    /// the object no longer exists.
+    /// Deletes an object unless it is already being deleted. Ignores the only possible errors: that
+    /// the object no longer exists, or that its name now belongs to another object.
     fn delete(&mut self, served: &Served, object: &Object, policy: Propagation) {
         if object.terminating {
             return;
         }
-        let options = DeleteOptions::propagating(policy);
+        let options = DeleteOptions::propagating(policy).of_uid(&object.uid);
         if let Ok(outcome) = writer(self.api, served, object).delete_alone(object.name(), &options) {
             self.written.push_back((served.clone(), outcome));
         }

@@ -103,13 +103,29 @@ struct SelectableField {
     json_path: String,
 }
 
-/// Adds the defaults of a definition's `spec`.
+/// Adds the defaults of a definition's `spec`. As in Go, null fields count as absent: this function
+/// removes them.
 pub(crate) fn fill_defaults(spec: &mut Body) {
+    remove_nulls(spec);
     spec.entry("conversion").or_insert_with(|| json!({ "strategy": "None" }));
     let names = object_mut(spec, "names");
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
     names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+}
+
+/// Removes null fields, except those of schemas, in which a default can be null.
+fn remove_nulls(fields: &mut Body) {
+    fields.retain(|name, value| {
+        match value {
+            Value::Object(inner) if name != "schema" => remove_nulls(inner),
+            Value::Array(elements) => {
+                elements.iter_mut().filter_map(Value::as_object_mut).for_each(remove_nulls);
+            }
+            _ => {}
+        }
+        !value.is_null()
+    });
 }
 
 impl Definition {

@@ -27,8 +27,7 @@ pub(crate) struct Conflict {
     pub(crate) field: String,
 }
 
-/// Applies the configuration `applied` to the object `before`. For a new object, `before` is the
-/// configuration with the fields that the server sets, such as the UID.
+/// Applies the configuration `applied` to the object `before`.
 ///
 /// Fields that the manager applied earlier, but not now, are removed unless they have other owners.
 /// Without `force`, conflicts are an error. With `force`, the manager becomes the only owner of the
@@ -70,6 +69,18 @@ pub(crate) fn apply(
     });
     managers::write(&mut after, &entries);
     Ok(after)
+}
+
+/// Records in `managedFields` of the new object `created` that the manager owns the fields of
+/// `applied`, the configuration from which the object was created.
+pub(crate) fn record_first_apply(
+    kind: &ResourceKind,
+    created: &mut Body,
+    applied: &Body,
+    manager: &Manager<'_>,
+) {
+    let fields = leaves(kind, applied).into_keys().collect();
+    managers::write(created, &[Entry::new(kind, manager, fields)]);
 }
 
 /// Returns the errors for duplicate list elements, in the format of structured-merge-diff.

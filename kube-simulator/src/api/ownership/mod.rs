@@ -10,7 +10,7 @@ mod list_kind;
 mod managers;
 mod merge;
 
-pub(crate) use apply::{Conflict, apply, duplicates};
+pub(crate) use apply::{Conflict, apply, duplicates, record_first_apply};
 pub(crate) use list_kind::ListKind;
 pub(crate) use managers::{Manager, Operation, record_write};
 

@@ -38,7 +38,12 @@ impl LabelSelector {
     }
 
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.requirements.iter().all(|requirement| requirement.holds(object.label(&requirement.label)))
+        self.matches_labels(|label| object.label(label))
+    }
+
+    /// Returns whether the selector matches labels. `value_of` returns the value of a label.
+    pub(crate) fn matches_labels<'v>(&self, value_of: impl Fn(&str) -> Option<&'v str>) -> bool {
+        self.requirements.iter().all(|requirement| requirement.holds(value_of(&requirement.label)))
     }
 }
 

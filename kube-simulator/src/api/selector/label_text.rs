@@ -3,6 +3,8 @@
 //! The grammar and messages are those of `k8s.io/apimachinery/pkg/labels`. `in` and `notin` are
 //! operators only where an operator is expected; elsewhere they are labels or values.
 
+use std::collections::BTreeSet;
+
 use super::label::{Requirement, Test};
 use crate::api::naming;
 
@@ -117,8 +119,8 @@ impl<'a> Parser<'a> {
         match self.take() {
             Token::Word("in") => Ok(Test::In(self.set(label)?)),
             Token::Word("notin") => Ok(Test::NotIn(self.set(label)?)),
-            Token::Sign("=" | "==") => Ok(Test::In(vec![self.value(label)?])),
-            Token::Sign("!=") => Ok(Test::NotIn(vec![self.value(label)?])),
+            Token::Sign("=" | "==") => Ok(Test::In(self.value(label)?)),
+            Token::Sign("!=") => Ok(Test::NotIn(self.value(label)?)),
             Token::Sign(">") => Ok(Test::GreaterThan(self.bound()?)),
             Token::Sign("<") => Ok(Test::LessThan(self.bound()?)),
             other => Err(format!("found '{}', expected: {OPERATORS}", other.text())),
@@ -136,10 +138,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn value(&mut self, label: &str) -> Result<String, String> {
-        let value = self.text()?;
-        check_value(0, label, value)?;
-        Ok(value.to_owned())
+    fn value(&mut self, label: &str) -> Result<Vec<String>, String> {
+        check_values(label, &BTreeSet::from([self.text()?]))
     }
 
     fn bound(&mut self) -> Result<i64, String> {
@@ -156,32 +156,40 @@ impl<'a> Parser<'a> {
         if !open.is_sign("(") {
             return Err(format!("found '{}' expected: '('", open.text()));
         }
-        let mut values = vec![String::new()];
-        let mut ended = false;
+        let (mut values, mut value) = (BTreeSet::new(), "");
+        let mut expected = "',', ')' or identifier";
         loop {
             match self.take() {
-                Token::Sign(")") => break,
-                Token::Sign(",") => {
-                    values.push(String::new());
-                    ended = false;
+                // A word is never empty, so an empty value means that no word precedes this one.
+                Token::Word(word) if value.is_empty() => {
+                    value = word;
+                    expected = "',' or ')'";
                 }
-                Token::Word(value) if !ended => {
-                    values.pop();
-                    values.push(value.to_owned());
-                    ended = true;
+                Token::Sign(sign @ ("," | ")")) => {
+                    values.insert(std::mem::take(&mut value));
+                    if sign == ")" {
+                        return check_values(label, &values);
+                    }
+                    expected = "',', or identifier";
                 }
-                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+                other => return Err(format!("found '{}', expected: {expected}", other.text())),
             }
         }
-        for (index, value) in values.iter().enumerate() {
-            check_value(index, label, value)?;
-        }
-        Ok(values)
     }
 }
 
-fn check_value(index: usize, label: &str, value: &str) -> Result<(), String> {
-    check(&format!("values[{index}][{label}]"), value, &naming::label_value(value))
+/// Returns the values in their order. If values are invalid, returns one error for all of them, in
+/// the format of `k8s.io/apimachinery/pkg/util/errors`.
+fn check_values(label: &str, values: &BTreeSet<&str>) -> Result<Vec<String>, String> {
+    let checked = values.iter().enumerate().map(|(index, value)| {
+        check(&format!("values[{index}][{label}]"), value, &naming::label_value(value))
+    });
+    let errors: Vec<String> = checked.filter_map(Result::err).collect();
+    match errors.as_slice() {
+        [] => Ok(values.iter().map(ToString::to_string).collect()),
+        [error] => Err(error.clone()),
+        errors => Err(format!("[{}]", errors.join(", "))),
+    }
 }
 
 fn check(what: &str, text: &str, wrong: &[String]) -> Result<(), String> {

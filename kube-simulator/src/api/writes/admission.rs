@@ -46,7 +46,10 @@ pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal>
         }
     }
     metadata::check_types(kind, body)?;
-    metadata::fill_nulls(metadata_mut(body));
+    fill_nulls(metadata_mut(body), ["labels", "annotations"]);
+    if kind.is_built_in() && matches!(kind.kind.as_str(), "ConfigMap" | "Secret") {
+        fill_nulls(body, ["data", "binaryData"]);
+    }
     let mut errors = metadata::check(body);
     errors.extend(if kind.is_definition() {
         admit_definition(body)
@@ -63,6 +66,17 @@ pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal>
     }
     let name = metadata_str(body, "name").unwrap_or_default();
     Err(status::invalid(&kind.group, &kind.kind, name, errors))
+}
+
+/// Replaces null values in maps of strings by empty strings, as decoding in Go does. `maps` are the
+/// names of the fields of `object` that contain the maps.
+fn fill_nulls(object: &mut Body, maps: [&str; 2]) {
+    for map in maps {
+        let entries = object.get_mut(map).and_then(Value::as_object_mut).into_iter().flatten();
+        for (_, value) in entries.filter(|(_, value)| value.is_null()) {
+            *value = "".into();
+        }
+    }
 }
 
 fn admit_custom_resource(schema: &Value, body: &mut Body) -> Vec<FieldError> {

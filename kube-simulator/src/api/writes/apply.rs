@@ -47,7 +47,7 @@ pub(super) fn apply(
             create::check_name(kind, name, WriteSource::Client)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, WriteSource::Client)?;
-            let body = ownership::apply(kind, &body, &applied, &manager, true).unwrap_or(body);
+            ownership::record_first_apply(kind, &mut body, &applied, &manager);
             if writer.options.dry_run {
                 return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
             }

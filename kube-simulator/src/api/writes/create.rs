@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
 use super::{
-    Body, Outcome, Part, Writer, admission, drop_empty, job, limits, metadata, metadata_mut, metadata_str,
-    namespace,
+    Body, Outcome, Part, Writer, admission, drop_empty, is_absent, job, limits, metadata, metadata_mut,
+    metadata_str, namespace,
 };
 use crate::api::naming;
 use crate::api::ownership;
@@ -176,14 +176,13 @@ fn set_initial_status(kind: &ResourceKind, body: &mut Body) {
 
 /// Adds the UID, the creation time and the generation, if they are missing.
 fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
-    let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
-    if absent(metadata.get("uid")) {
+    if is_absent(metadata.get("uid")) {
         metadata.insert("uid".to_owned(), stamp.uid.as_str().into());
     }
-    if absent(metadata.get("creationTimestamp")) {
+    if is_absent(metadata.get("creationTimestamp")) {
         metadata.insert("creationTimestamp".to_owned(), stamp.now.as_str().into());
     }
-    if kind.has_first_generation() && absent(metadata.get("generation")) {
+    if kind.has_first_generation() && is_absent(metadata.get("generation")) {
         metadata.insert("generation".to_owned(), 1.into());
     }
 }

@@ -83,7 +83,9 @@ impl DeleteOptions {
         let undecodable = |error: serde_json::Error| {
             status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
         };
-        let given: Body = serde_json::from_slice(body).map_err(undecodable)?;
+        let mut given: Body = serde_json::from_slice(body).map_err(undecodable)?;
+        // As in Go, a null field is the same as an absent field.
+        given.retain(|_, value| !value.is_null());
         let text = |field: &str| given.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         match text("kind").as_str() {
             "" | "DeleteOptions" => {}
@@ -138,6 +140,12 @@ impl DeleteOptions {
 
     pub(crate) fn propagating(policy: Propagation) -> Self {
         Self { propagation_policy: Some(policy), ..Self::default() }
+    }
+
+    /// Adds a precondition on the UID.
+    pub(crate) fn of_uid(mut self, uid: &str) -> Self {
+        self.preconditions.uid = Some(uid.to_owned());
+        self
     }
 
     /// Returns an error if a precondition does not match the object.

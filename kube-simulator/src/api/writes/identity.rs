@@ -90,21 +90,21 @@ pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
 }
 
 fn set_namespace(namespace: Option<&str>, body: &mut Body) -> Result<(), Refusal> {
+    check_namespace(namespace, body)?;
     let metadata = metadata_mut(body);
-    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
     match namespace {
-        None => {
-            metadata.remove("namespace");
-        }
-        Some(namespace) if given.is_empty() => {
-            metadata.insert("namespace".to_owned(), namespace.into());
-        }
-        Some(namespace) if given == namespace => {}
-        Some(_) => {
-            return Err(status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-    }
+        None => metadata.remove("namespace"),
+        Some(namespace) => metadata.insert("namespace".to_owned(), namespace.into()),
+    };
     Ok(())
+}
+
+/// Returns an error if a body has another namespace than the request.
+pub(super) fn check_namespace(namespace: Option<&str>, body: &Body) -> Result<(), Refusal> {
+    match (namespace, metadata_str(body, "namespace")) {
+        (Some(wanted), Some(given)) if given != wanted => Err(status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+        _ => Ok(()),
+    }
 }

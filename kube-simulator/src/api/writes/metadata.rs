@@ -63,16 +63,6 @@ pub(super) fn wrong_type(body: &Body) -> Option<String> {
     })
 }
 
-/// Replaces null values in the labels and annotations by empty strings, as decoding in Go does.
-pub(super) fn fill_nulls(metadata: &mut Body) {
-    for field in ["labels", "annotations"] {
-        let entries = metadata.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
-        for (_, value) in entries.filter(|(_, value)| value.is_null()) {
-            *value = "".into();
-        }
-    }
-}
-
 /// Returns the errors of server-side apply for labels and annotations that are not strings.
 pub(super) fn untyped(applied: &Body) -> Vec<String> {
     let Some(metadata) = applied.get("metadata") else {

@@ -27,7 +27,7 @@ pub(crate) use delete::{CUSTOM_RESOURCES, DeleteOptions, FOREGROUND, ORPHAN, Pro
 pub(crate) use json_patch::rejected;
 pub(crate) use namespace::{remove_finalizer as remove_namespace_finalizer, spec_finalizers};
 pub(crate) use patch::{Patch, invalid_patch};
-pub(crate) use scale::Rescale;
+pub(crate) use scale::{Rescale, selector_text};
 pub(crate) use stamp::{Stamp, in_seconds, uuid};
 pub(crate) use update::Part;
 
@@ -229,6 +229,11 @@ fn drop_empty(metadata: &mut Body) {
 /// Returns a string field of `metadata`. An empty string counts as absent, as in Go.
 pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
     body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// Returns whether a field is missing, null or an empty string, which are the same in Go.
+fn is_absent(field: Option<&Value>) -> bool {
+    field.is_none_or(|value| value.is_null() || value == "")
 }
 
 pub(crate) fn finalizers(body: &Body) -> Vec<&str> {

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::apply;
+use super::identity::{check_name, check_namespace};
 use super::patch::Patch;
-use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, metadata_mut, object_mut};
+use super::update::{Change, Part, check_uid, replace};
+use super::{Body, Outcome, Writer, metadata_mut, metadata_str, object_mut};
 use crate::api::ownership::{self, Conflict, Manager, Operation};
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::{ResourceKind, Scale};
@@ -41,12 +42,19 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
     if let Rescale::Patch(Patch::Apply(configuration)) = change {
         return apply(writer, name, configuration);
     }
+    if let Rescale::Put(scale) = change {
+        check_namespace(writer.namespace, scale)?;
+        check_name(scale, name)?;
+    }
     let key = writer.key(name);
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
         let before = old.decode();
         let scale = match change {
-            Rescale::Put(scale) => scale.clone(),
+            Rescale::Put(scale) => {
+                check_uid(kind, &old, metadata_str(scale, "uid"))?;
+                scale.clone()
+            }
             Rescale::Patch(patch) => match show(paths, &Value::Object(before.clone())) {
                 Value::Object(scale) => patch.apply(kind, scale)?,
                 _ => Body::new(),

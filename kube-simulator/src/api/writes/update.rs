@@ -8,8 +8,8 @@ use super::create::{self, WriteSource};
 use super::identity::{check_name, check_type_and_namespace};
 use super::namespace::{set_spec_finalizers, spec_finalizers};
 use super::{
-    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, limits, metadata_mut,
-    metadata_str,
+    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, is_absent, limits,
+    metadata_mut, metadata_str,
 };
 use crate::api::numbers::parse_uint;
 use crate::api::ownership;
@@ -116,7 +116,7 @@ fn is_removed_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
 fn keep_identity(old: &Object, body: &mut Body) {
     let given = metadata_mut(body);
     let missing: Vec<_> =
-        ["uid", "creationTimestamp"].into_iter().filter(|field| !given.contains_key(*field)).collect();
+        ["uid", "creationTimestamp"].into_iter().filter(|field| is_absent(given.get(*field))).collect();
     if missing.is_empty() {
         return;
     }

@@ -31,7 +31,10 @@ impl JsonPath {
                 }
                 None => parse_field(rest.strip_prefix('.').unwrap_or(rest)),
             };
-            steps.push(step);
+            // An empty field, as in `.` or `..name`, selects the value itself.
+            if step != Step::Field(String::new()) {
+                steps.push(step);
+            }
             rest = after;
         }
         Some(Self(steps))
@@ -48,7 +51,6 @@ fn find<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
         return Some(value);
     };
     match step {
-        Step::Field(name) if name.is_empty() => find(rest, value),
         Step::Field(name) => find(rest, value.get(name)?),
         Step::Index(index) => find(rest, value.get(index)?),
         Step::Each => value.as_array()?.iter().find_map(|element| find(rest, element)),
@@ -148,5 +150,11 @@ mod tests {
         }
         assert_eq!(JsonPath::parse(".spec.none.deeper").unwrap().find(&object), None);
         assert_eq!(JsonPath::parse(".spec[?(@.a<3)]"), None, "unsupported filter");
+    }
+
+    #[test]
+    fn path_of_a_million_dots_selects_the_whole_object() {
+        let object = json!({ "kind": "Widget" });
+        assert_eq!(JsonPath::parse(&".".repeat(1_000_000)).unwrap().find(&object), Some(&object));
     }
 }

@@ -95,8 +95,8 @@ pub(crate) struct Opening {
     /// The source of random delays of bookmarks.
     pub(crate) random: fastrand::Rng,
     pub(crate) stop: CancellationToken,
-    /// Cancelled when the resource is no longer served. Events from before the cancellation are
-    /// still sent.
+    /// Cancelled when the resource is no longer served. Earlier events that this API server has
+    /// reached are still sent.
     pub(crate) gone: CancellationToken,
 }
 

@@ -168,8 +168,8 @@ impl WatchStream {
             return;
         }
         self.skip_bookmark_when_full();
-        // The cancellation is checked before events are pulled, so that all writes before the
-        // cancellation are sent.
+        // The cancellation is checked before events are pulled, so that all earlier writes that
+        // this API server has reached are sent.
         let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
         let now = Instant::now();

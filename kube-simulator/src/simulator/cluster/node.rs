@@ -84,10 +84,10 @@ impl Node {
 }
 
 pub(super) fn heartbeat(node: &mut Value, now: &str) {
-    if let Some(conditions) = node["status"]["conditions"].as_array_mut() {
-        for condition in conditions {
-            condition["lastHeartbeatTime"] = now.into();
-        }
+    // Another client can have stored values of other types. Indexing them would panic.
+    let conditions = node.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.insert("lastHeartbeatTime".to_owned(), now.into());
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::node::{Node, memory};
 use super::{Draw, PodRef, managed_fields};
+use crate::api::writes::object_mut;
 use crate::simulator::Error;
 use crate::simulator::store::{ObjectStore, into_body};
 
@@ -41,8 +42,14 @@ impl Pod {
 }
 
 pub(super) fn schedule(pod: &mut Value, node: &Node, now: &str) {
-    pod["spec"]["nodeName"] = node.name.as_str().into();
-    pod["status"]["conditions"] = json!([condition("PodScheduled", true, now)]);
+    let Value::Object(pod) = pod else {
+        return;
+    };
+    // Another client can have stored a spec or a status that is not an object. Indexing it would
+    // panic.
+    object_mut(pod, "spec").insert("nodeName".to_owned(), node.name.as_str().into());
+    let conditions = json!([condition("PodScheduled", true, now)]);
+    object_mut(pod, "status").insert("conditions".to_owned(), conditions);
 }
 
 pub(super) fn start(pod: &mut Value, node: &Node, draw: &mut Draw) {

@@ -4,13 +4,16 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::custom::Widgets;
-use crate::objects::{containers, deployment, secret, version};
+use crate::objects::{containers, deployment, ingress, secret, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{APPLY, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(applying_creates_a_missing_object),
+        scenario(applying_a_new_object_ignores_its_creation_time),
+        scenario(applying_a_new_object_ignores_its_generation),
+        scenario(applying_a_new_secret_moves_its_string_data),
         scenario(applying_the_same_object_again_keeps_its_version),
         scenario(applying_a_field_of_another_manager_is_a_conflict),
         scenario(forced_apply_takes_over_fields),
@@ -53,6 +56,31 @@ async fn applying_creates_a_missing_object(server: Server) {
     let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
     assert_eq!(object["data"], json!({ "a": "YQ==" }));
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), object);
+}
+
+async fn applying_a_new_object_ignores_its_creation_time(server: Server) {
+    const GIVEN: &str = "2020-01-01T00:00:00Z";
+    for given in [json!(null), json!(GIVEN)] {
+        let metadata = json!({ "name": "a", "creationTimestamp": given });
+        let content = json!({ "metadata": metadata });
+        let object = apply(&server, "fieldManager=one&dryRun=All", &content).await.expect(201);
+        let created = object["metadata"]["creationTimestamp"].as_str().expect("a creation time");
+        assert!(created > GIVEN, "{created}");
+    }
+}
+
+async fn applying_a_new_object_ignores_its_generation(server: Server) {
+    let mut object = ingress("a");
+    object["metadata"]["generation"] = 7.into();
+    let path = server.group("networking.k8s.io/v1", "ingresses/a?fieldManager=one");
+    let created = server.patch(&path, APPLY, &object).await.expect(201);
+    assert_eq!(created["metadata"]["generation"], 1);
+}
+
+async fn applying_a_new_secret_moves_its_string_data(server: Server) {
+    let content = json!({ "stringData": { "a": "x" } });
+    let object = apply(&server, "fieldManager=one", &content).await.expect(201);
+    assert_eq!((&object["data"], object.get("stringData")), (&json!({ "a": "eA==" }), None));
 }
 
 async fn applying_the_same_object_again_keeps_its_version(server: Server) {

@@ -54,6 +54,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(object_that_is_too_large_for_etcd_is_refused),
         scenario(field_manager_that_is_too_long_is_refused),
         scenario(field_manager_that_can_not_be_printed_is_refused),
+        scenario(each_error_in_a_field_manager_is_a_cause),
     ]
 }
 
@@ -462,6 +463,13 @@ async fn field_manager_that_can_not_be_printed_is_refused(server: Server) {
     {
         answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "fieldManager")]);
     }
+}
+
+async fn each_error_in_a_field_manager_is_a_cause(server: Server) {
+    let path = format!("{}?fieldManager={}%09", server.secrets(), "m".repeat(128));
+    let answer = server.post(&path, &secret("a")).await;
+    let causes = [("FieldValueTooLong", "fieldManager"), ("FieldValueInvalid", "fieldManager")];
+    answer.refused_with(422, "Invalid", "is invalid: [fieldManager: Too long: ").has_causes(&causes);
 }
 
 async fn job_selects_its_pods_by_its_uid(server: Server) {

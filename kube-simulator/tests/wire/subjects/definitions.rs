@@ -13,6 +13,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_undefined_resource_is_not_found),
         scenario(a_definition_becomes_established),
         scenario(definition_gets_default_names),
+        scenario(null_fields_of_a_definition_are_absent),
         scenario(definition_must_be_named_after_its_resource),
         scenario(definition_must_have_one_storage_version),
         scenario(definition_must_have_different_version_names),
@@ -76,6 +77,20 @@ async fn definition_gets_default_names(server: Server) {
     assert_eq!((&names["singular"], &names["listKind"]), (&json!("widget"), &json!("WidgetList")));
     assert_eq!(created["spec"]["conversion"], json!({ "strategy": "None" }));
     assert_eq!(created["metadata"]["generation"], 1);
+}
+
+async fn null_fields_of_a_definition_are_absent(server: Server) {
+    let mut definition = Widgets::of(&server).definition();
+    for field in ["singular", "shortNames", "categories"] {
+        definition["spec"]["names"][field] = Value::Null;
+    }
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        version["subresources"] = Value::Null;
+        version["additionalPrinterColumns"] = Value::Null;
+    }
+    let created = server.create(DEFINITIONS, &definition).await;
+    assert_eq!(created["spec"]["names"]["singular"], "widget");
+    assert!(created["spec"]["versions"][0].get("subresources").is_none(), "{created}");
 }
 
 async fn definition_must_be_named_after_its_resource(server: Server) {

@@ -21,6 +21,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(orphan_option_is_true_unless_0_or_false),
         scenario(dry_run_value_of_a_delete_must_be_all),
         scenario(dry_run_of_a_delete_returns_the_marked_object),
+        scenario(null_options_of_a_delete_are_absent),
         scenario(delete_options_that_are_not_json_are_refused),
         scenario(delete_options_of_another_kind_are_refused),
         scenario(a_grace_period_must_be_a_number),
@@ -166,6 +167,12 @@ async fn dry_run_of_a_delete_returns_the_marked_object(server: Server) {
     let shown = server.delete(&format!("{}?dryRun=All", server.core("pods/a"))).await.expect(200);
     assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0, "{shown}");
     server.get(&server.core("pods/a")).await.expect(200);
+}
+
+async fn null_options_of_a_delete_are_absent(server: Server) {
+    server.create_secrets(&["a"]).await;
+    delete(&server, &json!({ "preconditions": null, "dryRun": null })).await.expect(200);
+    assert_deleted(&server, "a").await;
 }
 
 async fn delete_options_that_are_not_json_are_refused(server: Server) {

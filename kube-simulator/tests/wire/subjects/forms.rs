@@ -197,6 +197,9 @@ async fn list_as_single_metadata_object_is_not_acceptable(server: Server) {
     let message =
         "you requested PartialObjectMetadata, but the requested object is a list (*core.SecretList)";
     server.get_as(&server.secrets(), METADATA).await.refused(406, "NotAcceptable", message);
+    let events = server.group("events.k8s.io/v1", "events");
+    let message = "you requested PartialObjectMetadata, but the requested object is a list (*core.EventList)";
+    server.get_as(&events, METADATA).await.refused(406, "NotAcceptable", message);
 }
 
 async fn object_as_metadata_list_is_not_acceptable(server: Server) {

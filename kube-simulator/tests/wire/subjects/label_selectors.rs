@@ -22,11 +22,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(label_with_a_prefix_is_accepted),
         scenario(unknown_operator_is_refused),
         scenario(a_set_without_parentheses_is_refused),
+        scenario(malformed_set_is_refused),
         scenario(operator_sign_as_a_value_is_refused),
         scenario(empty_requirement_is_refused),
         scenario(text_after_a_requirement_is_refused),
         scenario(an_invalid_label_in_a_selector_is_refused),
         scenario(an_invalid_value_in_a_selector_is_refused),
+        scenario(all_invalid_values_of_a_set_are_reported),
         scenario(bound_without_a_number_is_refused),
     ]
 }
@@ -149,6 +151,17 @@ async fn a_set_without_parentheses_is_refused(server: Server) {
     all_refused(server, &cases).await;
 }
 
+async fn malformed_set_is_refused(server: Server) {
+    let cases = [
+        ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+        ("a in (=)", "unable to parse requirement: found '=', expected: ',', ')' or identifier"),
+        ("a in (x y)", "unable to parse requirement: found 'y', expected: ',' or ')'"),
+        ("a in (x,", "unable to parse requirement: found '', expected: ',', or identifier"),
+        ("a in (x,=", "unable to parse requirement: found '=', expected: ',', or identifier"),
+    ];
+    all_refused(server, &cases).await;
+}
+
 async fn operator_sign_as_a_value_is_refused(server: Server) {
     let cases = [
         ("a===b", "unable to parse requirement: found '=', expected: identifier"),
@@ -204,6 +217,16 @@ async fn an_invalid_value_in_a_selector_is_refused(server: Server) {
         (selector.as_str(), too_long.as_str()),
     ];
     all_refused(server, &cases).await;
+}
+
+async fn all_invalid_values_of_a_set_are_reported(server: Server) {
+    let second = "values[1][a]: Invalid value: \"-c\": a valid label must be an empty ";
+    // The values are sorted, and each value is reported once.
+    let answer = server.list(&[("labelSelector", "a in (x,-c,-b,-c)")]).await;
+    let refusal = answer.refused_with(400, "BadRequest", second);
+    let first = "unable to parse requirement: [values[0][a]: Invalid value: \"-b\": a valid label ";
+    assert!(refusal.message().starts_with(first), "{}", refusal.message());
+    assert_eq!(refusal.message().matches("Invalid value").count(), 2, "{}", refusal.message());
 }
 
 async fn bound_without_a_number_is_refused(server: Server) {

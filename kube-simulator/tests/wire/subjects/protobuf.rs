@@ -2,9 +2,10 @@
 
 use flate2::read::GzDecoder;
 use http::Method;
+use kube_messages::{put_bytes, put_nested, put_number};
 use serde_json::{Value, json};
 
-use crate::custom::Widgets;
+use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::{deployment, labelled, name, pod, secret, token, uid, version};
 use crate::protobuf::{Document, Message};
 use crate::scenario::{Scenario, scenario};
@@ -41,6 +42,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(accept_qualities_select_the_encoding),
         scenario(wildcard_in_accept_has_the_lowest_rank),
         scenario(secret_can_be_created_in_protobuf),
+        scenario(time_in_protobuf_has_whole_seconds),
+        scenario(time_before_1970_in_protobuf_is_rounded_down),
+        scenario(null_in_a_map_of_strings_is_an_empty_string),
+        scenario(schema_of_additional_properties_allows_them),
     ]
 }
 
@@ -303,4 +308,69 @@ async fn secret_can_be_created_in_protobuf(server: Server) {
     let headers = [("content-type", PROTOBUF)];
     let created = server.call(Method::POST, &server.secrets(), &headers, body).await.expect(201);
     assert_eq!((name(&created), &created["data"]), ("p", &json!({ "k": "/w==" })));
+}
+
+async fn time_in_protobuf_has_whole_seconds(server: Server) {
+    let mut event = Vec::new();
+    put_nested(&mut event, 1, |metadata| put_bytes(metadata, 1, b"a"));
+    put_nested(&mut event, 2, |involved_object| put_bytes(involved_object, 2, server.namespace.as_bytes()));
+    put_nested(&mut event, 6, |first_timestamp| {
+        put_number(first_timestamp, 1, 5);
+        put_number(first_timestamp, 2, 500_000_000);
+    });
+    let mut body = b"k8s\0".to_vec();
+    put_nested(&mut body, 1, |type_meta| {
+        put_bytes(type_meta, 1, b"v1");
+        put_bytes(type_meta, 2, b"Event");
+    });
+    put_bytes(&mut body, 2, &event);
+    let headers = [("content-type", PROTOBUF)];
+    let created = server.call(Method::POST, &server.core("events"), &headers, body).await.expect(201);
+    assert_eq!(created["firstTimestamp"], "1970-01-01T00:00:05Z");
+}
+
+async fn time_before_1970_in_protobuf_is_rounded_down(server: Server) {
+    let path = server.group("coordination.k8s.io/v1", "leases");
+    let spec = json!({ "renewTime": "1969-12-31T23:59:59.500000Z" });
+    server.create(&path, &json!({ "metadata": { "name": "a" }, "spec": spec })).await;
+    let document = get(&server, &format!("{path}/a"), PROTOBUF).await;
+    let time = document.object.message(2).message(4);
+    assert_eq!((time.number(1).cast_signed(), time.number(2)), (-1, 500_000_000));
+}
+
+async fn null_in_a_map_of_strings_is_an_empty_string(server: Server) {
+    let path = server.core("configmaps");
+    let map = json!({ "metadata": { "name": "a" }, "data": { "a": "1", "b": null } });
+    let created = server.create(&path, &map).await;
+    assert_eq!(created["data"], json!({ "a": "1", "b": "" }));
+    let map = get(&server, &format!("{path}/a"), PROTOBUF).await;
+    let entries = map.object.all(2);
+    let entries: Vec<Message> = entries.into_iter().map(Message::read).collect();
+    let entries: Vec<_> = entries.iter().map(|entry| (entry.text(1), entry.text(2))).collect();
+    assert_eq!(entries, [("a", "1"), ("b", "")].map(|(key, value)| (key.to_owned(), value.to_owned())));
+
+    let path = server.core("services");
+    let spec = json!({ "ports": [{ "port": 80 }], "selector": { "x": null } });
+    server.create(&path, &json!({ "metadata": { "name": "a" }, "spec": spec })).await;
+    let service = get(&server, &format!("{path}/a"), PROTOBUF).await;
+    let selector = service.object.message(2).message(2);
+    assert_eq!((selector.text(1).as_str(), selector.text(2).as_str()), ("x", ""));
+}
+
+async fn schema_of_additional_properties_allows_them(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    let tags = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        spec["properties"]["tags"] = tags.clone();
+    }
+    server.create(DEFINITIONS, &definition).await;
+    let document = get(&server, &widgets.definition_path(), PROTOBUF).await;
+    let version = Message::read(document.object.message(2).all(7)[0]);
+    let property = |schema: &Message, index: usize| Message::read(schema.all(29)[index]).message(2);
+    // The properties are sorted by their names.
+    let spec = property(&version.message(4).message(1), 0);
+    let of_tags = property(&spec, 2).message(30);
+    assert_eq!((of_tags.number(1), of_tags.message(2).text(5).as_str()), (1, "string"));
 }

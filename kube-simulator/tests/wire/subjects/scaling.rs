@@ -13,6 +13,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_patch_of_the_scale_sets_replicas),
         scenario(an_update_of_the_scale_sets_replicas),
         scenario(a_scale_from_an_old_version_is_a_conflict),
+        scenario(a_scale_of_another_uid_is_a_conflict),
+        scenario(a_scale_of_another_name_or_namespace_is_refused),
         scenario(a_scale_below_zero_is_refused),
         scenario(applied_scale_of_anothers_replicas_is_a_conflict),
         scenario(applied_scale_sets_and_owns_replicas),
@@ -198,6 +200,31 @@ fn scale(replicas: u64) -> Value {
     let metadata = json!({ "name": "a" });
     let spec = json!({ "replicas": replicas });
     json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": spec })
+}
+
+async fn a_scale_of_another_uid_is_a_conflict(server: Server) {
+    let (path, object) = scaled(&server).await;
+    let mut other = scale(3);
+    other["metadata"]["uid"] = "another".into();
+    let message =
+        format!("Precondition failed: UID in precondition: another, UID in object meta: {}", uid(&object));
+    let answer = server.put(&format!("{path}/scale"), &other).await;
+    answer.refused_with(409, "Conflict", &message).is_about("apps", "deployments", "a");
+}
+
+async fn a_scale_of_another_name_or_namespace_is_refused(server: Server) {
+    let (path, _) = scaled(&server).await;
+    for (field, message) in [
+        ("name", "the name of the object (other) does not match the name on the URL (a)"),
+        (
+            "namespace",
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+    ] {
+        let mut other = scale(3);
+        other["metadata"][field] = "other".into();
+        server.put(&format!("{path}/scale"), &other).await.refused(400, "BadRequest", message);
+    }
 }
 
 async fn applied_scale_of_anothers_replicas_is_a_conflict(server: Server) {

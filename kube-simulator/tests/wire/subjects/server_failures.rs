@@ -83,6 +83,7 @@ async fn server_in_shutdown_is_unready_then_refuses_requests(server: Server) {
     let not_ready = server.get_once("/readyz").await;
     assert_eq!((not_ready.code, not_ready.header("content-type")), (500, "text/plain; charset=utf-8"));
     assert!(not_ready.text().ends_with("[-]shutdown failed: reason withheld\nreadyz check failed\n"));
+    assert_eq!(server.get_once("/readyz?exclude=shutdown").await.code, 200);
     let why = server.get_once("/readyz/shutdown").await;
     assert_eq!((why.code, &*why.text()), (500, "internal server error: process is shutting down\n"));
     assert_eq!(server.get_once("/livez").await.code, 200);

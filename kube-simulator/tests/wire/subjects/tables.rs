@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::{deployment, pod, secret, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON, Server, TABLE, with_query};
+use crate::server::{JSON, MERGE, Server, TABLE, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -25,6 +25,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(the_columns_of_events_begin_with_the_time),
         scenario(time_in_the_future_is_shown_as_invalid),
         scenario(the_columns_of_custom_objects),
+        scenario(custom_objects_without_columns_show_their_age),
+        scenario(cell_without_a_value_of_its_type_is_null),
         scenario(the_cells_of_workloads),
         scenario(the_cells_of_services_and_ingresses),
         scenario(the_cells_of_volumes_and_quotas),
@@ -387,4 +389,41 @@ async fn the_columns_of_custom_objects(server: Server) {
     let table = server.get_as(&widgets.path(), TABLE).await.expect(200);
     assert_eq!(columns(&table), "Name, Color, Replicas | ");
     assert_eq!(rows(&table)[0]["cells"], json!(["a", "red", 1]));
+}
+
+async fn custom_objects_without_columns_show_their_age(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let table = server.get_as(&widgets.path(), TABLE).await.expect(200);
+    assert_eq!(columns(&table), "Name, Age | ");
+    let age = &table["columnDefinitions"][1];
+    assert_eq!((&age["type"], &age["format"]), (&json!("date"), &json!("")));
+    let description = age["description"].as_str().expect("a description");
+    assert!(description.starts_with("CreationTimestamp is a timestamp representing"), "{description}");
+}
+
+async fn cell_without_a_value_of_its_type_is_null(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    let column = |kind: &str| json!({ "name": kind, "type": kind, "jsonPath": format!(".status.{kind}") });
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        let kinds = ["integer", "number", "boolean", "date", "string"];
+        version["additionalPrinterColumns"] = kinds.map(column).into_iter().collect();
+    }
+    server.create(DEFINITIONS, &definition).await;
+    widgets.served().await;
+    widgets.create("a", "red").await;
+    let path = format!("{}/a", widgets.path());
+    let cells = async || rows(&server.get_as(&path, TABLE).await.expect(200))[0]["cells"].clone();
+    assert_eq!(cells().await, json!(["a", null, null, null, null, null]));
+    let wrong = json!({ "integer": "1", "number": "1", "boolean": 1, "date": 1, "string": 1 });
+    let right = json!({ "integer": 1.7, "number": 1.5, "boolean": true, "date": "soon", "string": ["x"] });
+    let expected = [
+        (wrong, json!(["a", null, null, null, null, "1"])),
+        (right, json!(["a", 1, 1.5, true, "<invalid>", r#"["x"]"#])),
+    ];
+    for (status, expected) in expected {
+        let change = json!({ "status": status });
+        server.patch(&format!("{path}/status"), MERGE, &change).await.expect(200);
+        assert_eq!(cells().await, expected);
+    }
 }

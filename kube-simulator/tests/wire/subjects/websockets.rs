@@ -3,7 +3,6 @@
 use http::Method;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message as Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::answer::Answer;
 use crate::protobuf::{Document, Message};
@@ -18,11 +17,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(websocket_sends_protobuf_without_lengths),
         scenario(websocket_sends_the_end_of_a_streaming_list),
         scenario(an_error_in_a_websocket_is_an_event),
-        scenario(websocket_is_closed_normally_at_its_timeout),
+        scenario(websocket_expect_normal_close_at_its_timeout),
+        scenario(close_of_a_websocket_by_the_client_is_answered),
         scenario(messages_to_a_websocket_are_ignored),
         scenario(websocket_uses_the_requested_protocol),
         scenario(websocket_with_two_protocols_is_refused),
         scenario(a_websocket_needs_an_origin),
+        scenario(websocket_origin_needs_a_scheme),
         scenario(a_websocket_needs_a_key),
         scenario(websocket_version_other_than_13_is_refused),
         scenario(websocket_errors_precede_the_upgrade),
@@ -87,12 +88,15 @@ async fn an_error_in_a_websocket_is_an_event(server: Server) {
     assert!(matches!(watch.next().await, Frame::Close(_)));
 }
 
-async fn websocket_is_closed_normally_at_its_timeout(server: Server) {
+async fn websocket_expect_normal_close_at_its_timeout(server: Server) {
     let mut watch = WebSocketWatch::open(&server, &[("timeoutSeconds", "5")], &[]).await;
-    match watch.next().await {
-        Frame::Close(Some(close)) => assert_eq!(close.code, CloseCode::Normal),
-        other => panic!("{other}"),
-    }
+    watch.expect_normal_close().await;
+}
+
+async fn close_of_a_websocket_by_the_client_is_answered(server: Server) {
+    let mut watch = WebSocketWatch::open(&server, &[], &[]).await;
+    watch.close().await;
+    watch.expect_normal_close().await;
 }
 
 async fn messages_to_a_websocket_are_ignored(server: Server) {
@@ -121,6 +125,12 @@ async fn websocket_with_two_protocols_is_refused(server: Server) {
 
 async fn a_websocket_needs_an_origin(server: Server) {
     assert_eq!(refused(&server, &[KEY, VERSION]).await, 403);
+}
+
+async fn websocket_origin_needs_a_scheme(server: Server) {
+    for origin in ["null", "example.test"] {
+        assert_eq!(refused(&server, &[KEY, VERSION, ("origin", origin)]).await, 403, "{origin}");
+    }
 }
 
 async fn a_websocket_needs_a_key(server: Server) {

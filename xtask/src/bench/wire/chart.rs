@@ -41,9 +41,11 @@ pub(crate) fn bars(title: &str, values: &[(&str, f64)]) -> String {
 }
 
 /// Returns an SVG image with one line for each client, and one value for each number in [`SIZES`].
-/// A line omits values of `None`.
+/// A line omits values of `None`, and values that are not positive, which a logarithmic axis cannot
+/// show.
 pub(crate) fn lines(title: &str, series: &[(&str, Vec<Option<f64>>)]) -> String {
-    let values = || series.iter().flat_map(|(_, values)| values.iter().flatten().copied());
+    let positive = |value: &f64| *value > 0.0;
+    let values = || series.iter().flat_map(|(_, values)| values.iter().flatten().copied()).filter(positive);
     let lowest = values().fold(f64::MAX, f64::min).log10().floor();
     let highest = values().fold(f64::MIN_POSITIVE, f64::max).log10().ceil();
     let (left, right, top, bottom) = (70.0, WIDTH - 250.0, 50.0, 350.0);
@@ -60,7 +62,8 @@ pub(crate) fn lines(title: &str, series: &[(&str, Vec<Option<f64>>)]) -> String 
     }
     let colors = colors(series.iter().map(|(client, _)| *client));
     for (row, ((client, values), color)) in series.iter().zip(colors).enumerate() {
-        let points = values.iter().enumerate().filter_map(|(index, value)| Some((x(index), y((*value)?))));
+        let points = values.iter().enumerate();
+        let points = points.filter_map(|(index, value)| Some((x(index), y(value.filter(positive)?))));
         let points: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let line = points.join(" ");
         writeln!(body, r#"<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2.5"/>"#).ok();
@@ -107,5 +110,11 @@ mod tests {
     fn line_ends_where_values_end() {
         let chart = lines("t", &[("ours", vec![Some(1.0), Some(10.0), None, None])]);
         assert!(chart.contains(r#"points="70.0,350.0 203.3,50.0""#), "{chart}");
+    }
+
+    #[test]
+    fn line_omits_values_that_are_not_positive() {
+        let chart = lines("t", &[("ours", vec![Some(0.0), Some(1.0), Some(10.0), Some(-1.0)])]);
+        assert!(chart.contains(r#"points="203.3,350.0 336.7,50.0""#), "{chart}");
     }
 }

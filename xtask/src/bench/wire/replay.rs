@@ -14,12 +14,17 @@ use super::clock::now;
 use super::forms::Encoding;
 use super::objects::Objects;
 use super::web_socket;
+use crate::process::wait_until;
+use crate::signals::Signals;
 
 /// At full speed, events are written in blocks of about this size in bytes, which is smaller than
 /// the kernel's buffer for a connection.
 const BLOCK: usize = 64 * 1024;
 
 const PODS: &str = "/api/v1/pods";
+
+/// The maximum wait until a batch of events is sent.
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Recorded events to send in the client's watch: their indexes and their rate.
 #[derive(Debug)]
@@ -34,7 +39,7 @@ struct Batch {
 pub(crate) struct Server {
     port: u16,
     batches: Sender<Batch>,
-    sent: Receiver<Vec<u64>>,
+    sent: Receiver<anyhow::Result<Vec<u64>>>,
 }
 
 impl Server {
@@ -69,14 +74,19 @@ impl Server {
     /// Waits until the server has sent a batch of events, and returns their send times in
     /// nanoseconds.
     ///
-    /// Call this once after each [`send`](Self::send) that has a rate. Fails after ten minutes.
+    /// Call this once after each [`send`](Self::send) that has a rate. Fails after ten minutes, or
+    /// if the client closes its watch.
     ///
     /// For an event that was sent late, the returned time is the time at which the event was due
     /// according to the rate. The measured latency then includes the delay.
-    pub(crate) fn sent(&self) -> anyhow::Result<Vec<u64>> {
-        self.sent
-            .recv_timeout(Duration::from_secs(600))
-            .context("cannot send the events: the client has no watch, or does not read its watch")
+    pub(crate) fn sent(&self, signals: &Signals) -> anyhow::Result<Vec<u64>> {
+        let mut sent = None;
+        wait_until(signals, DEADLINE, || {
+            sent = self.sent.try_recv().ok();
+            Ok(sent.is_some())
+        })?;
+        sent.context("cannot send the events: the client has no watch, or does not read its watch")?
+            .context("cannot send the events: has the client ended? Its message is then above")
     }
 }
 
@@ -85,7 +95,8 @@ impl Server {
 struct Replay {
     objects: Objects,
     batches: Mutex<Receiver<Batch>>,
-    times: Sender<Vec<u64>>,
+    /// The result of each batch that has a rate; see [`Server::sent`].
+    times: Sender<anyhow::Result<Vec<u64>>>,
 }
 
 impl Replay {
@@ -133,7 +144,7 @@ impl Replay {
         while let Some(batch) = self.next_batch() {
             match batch.rate {
                 None => self.send_at_full_speed(&mut watch, batch.events)?,
-                Some(rate) => self.times.send(self.send_at_rate(&mut watch, batch.events, rate)?)?,
+                Some(rate) => self.times.send(self.send_at_rate(&mut watch, batch.events, rate))?,
             }
         }
         Ok(())

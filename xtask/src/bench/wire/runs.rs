@@ -96,7 +96,7 @@ impl Run<'_> {
             let range = first..events / divisor;
             first = range.end;
             server.send(range.clone(), Some(rate))?;
-            let times = server.sent()?;
+            let times = server.sent(self.signals)?;
             sent.push((rate, latency::by_version(&self.versions[range], &times)));
             // The next rate begins without a backlog, unless the client is slower.
             self.signals.pause(SETTLE)?;

@@ -123,7 +123,10 @@ fn value_of(value_type: Type, content: Content<'_>, depth: usize) -> Result<Valu
         (Type::Double, Content::Double(number)) => number.into(),
         (Type::Text, Content::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),
         (Type::Bytes, Content::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
-        (Type::Time, Content::Bytes(bytes)) => time_of(bytes, |time| time.to_string())?,
+        // Go ignores the nanoseconds of a `Time`.
+        (Type::Time, Content::Bytes(bytes)) => {
+            time_of(bytes, |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())?
+        }
         (Type::MicroTime, Content::Bytes(bytes)) => {
             time_of(bytes, |time| time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())?
         }

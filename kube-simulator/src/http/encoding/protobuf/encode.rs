@@ -144,29 +144,31 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
         (Shape::List | Shape::Map, Some(_)) => Err(WrongFieldType),
         (_, Some(value)) => put_value(out, field.number, field, value),
         (Shape::Plain | Shape::Always, None) => {
-            put_zero(out, field);
+            put_zero(out, field.number, field);
             Ok(())
         }
         (Shape::List | Shape::Map | Shape::Pointer, None) => Ok(()),
     }
 }
 
-/// Appends the zero value of a field that is missing in the JSON, such as 0 or an empty string. As
-/// in Go, a missing byte string is not encoded.
-fn put_zero(out: &mut Vec<u8>, field: &Field) {
+/// Appends field `number` with the zero value of the type of `field`, such as 0 or an empty string.
+/// A field that is missing in the JSON has this value, and so has a null element of a list or map.
+/// As in Go, the zero value of a byte string is not encoded.
+fn put_zero(out: &mut Vec<u8>, number: u64, field: &Field) {
     match field.value_type {
         Type::Bytes => {}
-        Type::Int | Type::Long | Type::Bool => put_number(out, field.number, 0),
-        Type::Double => put_double(out, field.number, 0.0),
-        Type::Quantity => put_text(out, field.number, 1, "0"),
-        Type::IntOrString => put_int_or_string(out, field.number, 0, None),
-        Type::Text | Type::Time | Type::MicroTime | Type::Json => put_bytes(out, field.number, b""),
-        Type::Message(_) => put_inner(out, field.number, field.message(), None),
+        Type::Int | Type::Long | Type::Bool => put_number(out, number, 0),
+        Type::Double => put_double(out, number, 0.0),
+        Type::Quantity => put_text(out, number, 1, "0"),
+        Type::IntOrString => put_int_or_string(out, number, 0, None),
+        Type::Text | Type::Time | Type::MicroTime | Type::Json => put_bytes(out, number, b""),
+        Type::Message(_) => put_inner(out, number, field.message(), None),
     }
 }
 
 fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) -> Result<(), WrongFieldType> {
     match (field.value_type, value) {
+        (_, Node::Null) => put_zero(out, number, field),
         (Type::Int | Type::Long, value) => {
             put_number(out, number, value.as_i64().ok_or(WrongFieldType)?.cast_unsigned());
         }
@@ -228,7 +230,8 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
 /// ([`Message::is_choice`]).
 ///
 /// The message `choice` has one field per type. Only one of its fields is written: of those that
-/// can encode `value`, the one with the highest number. If no field can, returns an error.
+/// can encode `value`, the one with the highest number. If no field can, returns an error. But if
+/// `value` is an object and `choice` has a boolean field, this field is also written, as `true`.
 fn put_choice(
     out: &mut Vec<u8>,
     number: u64,
@@ -241,7 +244,15 @@ fn put_choice(
         let mut content = Vec::new();
         put_field(&mut content, field, Some(value)).ok().map(|()| content)
     });
-    put_bytes(out, number, &encoded.ok_or(WrongFieldType)?);
+    let encoded = encoded.ok_or(WrongFieldType)?;
+    put_nested(out, number, |inner| {
+        let boolean = choice.fields.iter().find(|field| field.value_type == Type::Bool);
+        if let (Some(boolean), Node::Object(_)) = (boolean, value) {
+            // In Go, a schema for additional properties also allows them.
+            put_number(inner, boolean.number, 1);
+        }
+        inner.extend_from_slice(&encoded);
+    });
     Ok(())
 }
 
@@ -253,9 +264,12 @@ fn put_text(out: &mut Vec<u8>, number: u64, inner_number: u64, text: &str) {
 /// Encodes a time, rounded down to a multiple of `unit` nanoseconds.
 fn put_time(out: &mut Vec<u8>, number: u64, text: &str, unit: i32) -> Result<(), WrongFieldType> {
     let time: Timestamp = text.parse().map_err(|_| WrongFieldType)?;
+    // Before 1970, jiff rounds the seconds up, and the nanoseconds are negative.
     let nanoseconds = time.subsec_nanosecond();
+    let seconds = time.as_second() - i64::from(nanoseconds < 0);
+    let nanoseconds = nanoseconds.rem_euclid(1_000_000_000);
     put_nested(out, number, |inner| {
-        put_number(inner, 1, time.as_second().cast_unsigned());
+        put_number(inner, 1, seconds.cast_unsigned());
         put_number(inner, 2, i64::from(nanoseconds - nanoseconds % unit).cast_unsigned());
     });
     Ok(())

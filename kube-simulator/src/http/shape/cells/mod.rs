@@ -16,14 +16,22 @@ use super::path::{JsonPath, text_of};
 use super::text::{elements, number, text, text_or};
 use crate::kinds::Column;
 
-/// Returns the cell for a column with a JSON path: the value at this path in the object.
+/// Returns the cell for a column with a JSON path: the value at this path in the object. The cell
+/// is null if there is no such value or if the value does not have the type of the column.
+///
+/// Counterpart: `cellForJSONValue` in `k8s.io/apiextensions-apiserver`.
 pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, now: Timestamp) -> Value {
-    let found = path.and_then(|path| path.find(object));
-    match found {
-        _ if column.type_name == "date" => since(found, now).into(),
-        None | Some(Value::Null) => Value::Null,
-        Some(found) if column.type_name == "string" => text_of(found).into(),
-        Some(found) => found.clone(),
+    let Some(found) = path.and_then(|path| path.find(object)).filter(|found| !found.is_null()) else {
+        return Value::Null;
+    };
+    match column.type_name.as_str() {
+        "string" => text_of(found).into(),
+        "integer" => found.as_i64().or_else(|| found.as_f64().map(|number| number as i64)).into(),
+        "number" if found.is_number() => found.clone(),
+        "boolean" if found.is_boolean() => found.clone(),
+        "date" if found == "" => since(None, now).into(),
+        "date" if found.is_string() => since(Some(found), now).into(),
+        _ => Value::Null,
     }
 }
 
