@@ -1,5 +1,7 @@
 //! [`Completion`]: a one-time event for which any number of tasks can wait.
 
+use std::sync::Arc;
+
 use thiserror::Error;
 
 use crate::sync::Latch;
@@ -13,6 +15,11 @@ use crate::sync::Latch;
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
 pub struct Completion {
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     done: Latch,
     cancelled: Latch,
 }
@@ -37,19 +44,26 @@ impl Completion {
 
     /// Sets the completion and wakes all waiters. Later calls change nothing.
     pub fn set(&self) {
-        self.done.set();
+        self.state.done.set();
     }
 
     /// Declares that the event of this completion will never happen. Every [`wait`](Self::wait)
     /// then returns [`NeverSynced`]. Has no effect if the completion is set.
     pub fn cancel(&self) {
-        self.cancelled.set();
+        self.state.cancelled.set();
+    }
+
+    /// Returns the number of handles of this completion: this one and its clones.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn handle_count(&self) -> usize {
+        Arc::strong_count(&self.state)
     }
 
     /// Returns whether the completion is set.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.done.is_set()
+        self.state.done.is_set()
     }
 
     /// Waits until the completion is set.
@@ -60,11 +74,12 @@ impl Completion {
     /// # Cancel safety
     /// Cancel safe: dropping the future only ends this wait.
     pub async fn wait(&self) -> Result<(), NeverSynced> {
+        let State { done, cancelled } = self.state.as_ref();
         tokio::select! {
             biased;
-            () = self.done.wait() => Ok(()),
+            () = done.wait() => Ok(()),
             // The completion can have been set, and then cancelled, since `done` was polled.
-            () = self.cancelled.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
+            () = cancelled.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
         }
     }
 }

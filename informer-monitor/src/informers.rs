@@ -23,6 +23,9 @@ use crate::{short, write};
 /// informer: in [`stop`](SharedInformerFactory::stop), or because the informer was unused. The
 /// series continue after a shutdown of the factory, and after the informer's task has panicked.
 ///
+/// Handlers with the same name share their series, which end when the last of these handlers is
+/// removed.
+///
 /// | metric | type | additional labels |
 /// |---|---|---|
 /// | `informer_synced` | gauge, 0 or 1 | |
@@ -82,7 +85,8 @@ struct Informer {
     /// informer has the same resource and the same name of the object type.
     object: String,
     counts: ReflectorCounts,
-    /// The statistics of the handlers, by name. Handlers with the same name share an entry.
+    /// The statistics of the handlers, by name. Handlers with the same name share an entry, which
+    /// includes removed handlers.
     handlers: BTreeMap<String, HandlerStats>,
 }
 
@@ -204,15 +208,11 @@ impl Informer {
     }
 
     fn new(report: InformerReport, object: String) -> Self {
-        let mut handlers = BTreeMap::<String, HandlerStats>::new();
+        // A counter must not decrease, so the sums include removed handlers.
+        let mut handlers = report.removed_handlers.clone();
         for (name, stats) in &report.handlers {
             let sum = handlers.entry(name.clone()).or_default();
-            sum.pending += stats.pending;
-            sum.delivered += stats.delivered;
-            sum.coalesced += stats.coalesced;
-            sum.panicked += stats.panicked;
-            sum.busy += stats.busy;
-            sum.slowest = sum.slowest.max(stats.slowest);
+            *sum = sum.plus(stats);
         }
         Self { counts: report.status.counts(), report, object, handlers }
     }

@@ -134,6 +134,26 @@ async fn metrics_follow_an_informer_from_its_list_to_its_end() {
 }
 
 #[tokio::test]
+async fn counters_keep_removed_handlers_of_the_same_name() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    simulator.create(&config_map("a", "green")).expect("a new object");
+    let factory = SharedInformerFactory::new(simulator.client().expect("a client"));
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(InformerMetrics::new(&factory)));
+    let informer = factory.core().v1().config_maps();
+    let options = HandlerOptions::default().name("colours");
+    let [removed, remaining] = [(); 2].map(|()| informer.add_event_handler_with(Handlers::new(), &options));
+    let delivered =
+        || value(&page(&registry), "informer_handler_delivered_events_total", &["handler=\"colours\""]);
+    factory.start();
+    until("timed out: a handler did not get its event", || delivered() == Some(2.0)).await;
+    removed.remove_and_wait().await;
+    assert_eq!(delivered(), Some(2.0));
+    remaining.remove_and_wait().await;
+    assert_eq!(delivered(), None);
+}
+
+#[tokio::test]
 async fn informers_of_the_same_name_have_separate_series() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     let factory = SharedInformerFactory::new(simulator.client().expect("a client"));

@@ -20,8 +20,8 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// that it keeps the last known state of quarantined objects, which could not be decoded or
 /// transformed. If a list contains a quarantined object without a readable key, the list removes no
 /// objects from the store: any object that is missing in the list could be the quarantined object.
-/// Resyncs are ignored. Failures of index functions are logged, and returned by
-/// [`Indexer::index_failures`].
+/// Resyncs are ignored. Failures of index functions are logged without their errors, which
+/// [`Indexer::index_failures`] returns.
 ///
 /// The reflector's calls must not overlap, because a store has only one writer.
 ///
@@ -84,9 +84,13 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
 }
 
 fn report(failures: Vec<IndexFailure>) {
-    // I10: each failure is logged.
-    for IndexFailure { index, key, resource_version, error } in failures {
-        tracing::warn!(%index, %key, %resource_version, %error, "indexing of the object failed; the index lacks it");
+    // I10: each failure is logged. Its error is not, because it can contain data of a Secret.
+    for IndexFailure { index, key, resource_version, .. } in failures {
+        tracing::warn!(
+            %index, %key, %resource_version,
+            "indexing of the object failed, so the index lacks it; \
+             `Indexer::index_failures` returns the error"
+        );
     }
 }
 

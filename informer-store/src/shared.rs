@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use informer_core::{AnyObject, Cached, ObjectKey, ResourceVersion, Watermarks};
 
-use crate::index::{AnyIndex, AnyIndexState, Computed, Joining, ValuesBySlot};
+use crate::index::{AnyIndex, AnyIndexState, Joining, ValuesBySlot};
 use crate::slot_map::SlotMap;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
@@ -157,15 +157,6 @@ impl State {
 
     pub(crate) fn index_names(&self) -> Vec<&str> {
         self.indexes.iter().map(NamedIndex::name).collect()
-    }
-
-    /// Returns whether this number of changes could make the hash table of the objects or of an
-    /// index grow. `computed` has the index values of the changes for each index, in the order of
-    /// `indexes`.
-    pub(crate) fn would_grow(&self, changes: usize, computed: &[Computed]) -> bool {
-        let mut indexes = self.indexes.iter().zip(computed);
-        self.objects.would_grow(changes)
-            || indexes.any(|(named, computed)| named.index.would_grow(computed, changes))
     }
 
     /// Returns whether [`compact`](Self::compact) would free much memory.

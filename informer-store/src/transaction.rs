@@ -3,8 +3,8 @@
 //!
 //! A large transaction is applied to a copy of the state beforehand, and `commit` only swaps the
 //! states. A small transaction is applied by `commit` itself. So a reader waits at most until a few
-//! hundred changes have been applied. client-go holds its lock while it rebuilds every index
-//! (`threadSafeMap.Replace`).
+//! hundred changes, with about two thousand index values, have been applied. client-go holds its
+//! lock while it rebuilds every index (`threadSafeMap.Replace`).
 //!
 //! A slot is the number of an object in the store. An index under construction has a log. Each
 //! transaction appends its changes to this log, and the construction ends by applying the log.
@@ -23,6 +23,10 @@ use crate::{Change, IndexFailure};
 
 /// The maximum number of changes that are applied in place. This takes a few hundred microseconds.
 const MAX_IN_PLACE: usize = 256;
+
+/// The maximum number of index values, old and new, of objects that are changed in place. Removing
+/// and adding these values takes a few hundred microseconds.
+const MAX_VALUES_IN_PLACE: usize = 2_048;
 
 /// A transaction that is ready to commit, and that holds the store's write lock. It is created by
 /// [`StoreWriter::prepare`](crate::StoreWriter::prepare).
@@ -174,16 +178,14 @@ impl<'a> Transaction<'a> {
 
     /// Applies the changes to a copy of the state, and returns the copy. If no copy is needed, does
     /// nothing and returns `None`. A copy is needed in these cases:
-    /// - There are more than [`MAX_IN_PLACE`] changes.
-    /// - A hash table could grow.
+    /// - The transaction [is large](Self::is_large).
     /// - A hash table should be compacted, and no index is under construction.
     fn apply_to_copy(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
         let mut next = {
             let current = state.read();
-            let changes = self.changes.len();
-            let is_large = changes > MAX_IN_PLACE || current.would_grow(changes, &self.computed);
+            let is_large = self.is_large(&current, notes);
             (is_large || (may_compact && current.is_sparse())).then(|| current.clone())?
         };
         self.apply(&mut next, notes);
@@ -191,6 +193,30 @@ impl<'a> Transaction<'a> {
             next.compact(notes);
         }
         Some(next)
+    }
+
+    /// Returns whether readers would wait too long if the changes were applied in place:
+    /// - There are more than [`MAX_IN_PLACE`] changes.
+    /// - The objects have more than [`MAX_VALUES_IN_PLACE`] index values, before and after the
+    ///   changes together.
+    /// - A hash table could grow.
+    fn is_large(&self, current: &State, notes: &WriterNotes) -> bool {
+        let changes = self.changes.len();
+        if changes > MAX_IN_PLACE || current.objects.would_grow(changes) {
+            return true;
+        }
+        let found = self.changes.iter().filter_map(|change| current.get(change.key()));
+        let slots: SmallVec<[u32; 2]> = found.map(|(slot, _)| slot).collect();
+        let mut values = 0;
+        for ((named, notes), computed) in current.indexes.iter().zip(&notes.indexes).zip(&self.computed) {
+            let added = notes.definition.max_added_values(computed, changes);
+            if named.index.would_grow(added) {
+                return true;
+            }
+            let rows = slots.iter().filter_map(|slot| notes.by_slot.get(*slot as usize));
+            values += added + rows.map(SmallVec::len).sum::<usize>();
+        }
+        values > MAX_VALUES_IN_PLACE
     }
 
     fn apply(&mut self, state: &mut State, notes: &mut WriterNotes) {
@@ -286,5 +312,20 @@ mod tests {
             assert!(writer.prepare(put(n), None, &[]).next.is_none(), "there is room for seven values");
         }
         assert!(writer.prepare(put(29), None, &[]).next.is_some());
+    }
+
+    #[test]
+    fn object_with_many_index_values_is_changed_on_a_copy() {
+        let (mut writer, indexer) = store::<u64>();
+        indexer.add_index("value", |n: &u64| 0..*n).expect("a free name");
+        let put = |name: &str, n: u64| {
+            let key = ObjectKey::cluster_scoped(name);
+            vec![Change::Put(Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), n))]
+        };
+        // From now on, the hash table of the index has room for thousands of values.
+        drop(writer.prepare(put("first", 20_000), None, &[]));
+        for (n, is_copied) in [(100, false), (3_000, true), (100, true), (0, false)] {
+            assert_eq!(writer.prepare(put("second", n), None, &[]).next.is_some(), is_copied, "{n}");
+        }
     }
 }

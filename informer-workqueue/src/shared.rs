@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -57,11 +58,14 @@ impl<T> Shared<T> {
         Self { name, state, hashing: Hashing::default(), grouping, limiter, metrics, clock: Clock::new() }
     }
 
-    /// Calls `change` with the locked state, and then wakes waiters and reports metrics.
+    /// Calls `change` with the locked state, and then wakes waiters and reports metrics, even if
+    /// `change` panics.
     #[inline]
     fn change<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
-        let result = change(&mut state);
+        // `Eq` or `Clone` of a key can panic. The keys that `change` has added before, and the key
+        // for which the panicking worker was woken, then need another worker.
+        let result = catch_unwind(AssertUnwindSafe(|| change(&mut state)));
         let wakers = state.choose_wakers();
         let added = state.take_added();
         drop(state);
@@ -71,7 +75,10 @@ impl<T> Shared<T> {
         if let Some(metrics) = &self.metrics {
             (0..added).for_each(|_| metrics.added(&self.name));
         }
-        result
+        match result {
+            Ok(result) => result,
+            Err(payload) => resume_unwind(payload),
+        }
     }
 
     /// Adds the keys whose delay is over, and calls `change` with the locked state. Then wakes

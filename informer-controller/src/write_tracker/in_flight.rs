@@ -10,7 +10,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::KeyWrites;
-use super::key_writes::{has_code, is_refusal};
+use super::key_writes::{depends_on_state, is_refusal};
 use super::pending::Condition;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
@@ -19,7 +19,8 @@ use informer_factory::SharedIndexInformer;
 /// following:
 ///
 /// - The server returned the written object: call [`wrote`](Self::wrote).
-/// - The server rejected the write: call [`refused`](Self::refused).
+/// - The server rejected the write: call [`refused`](Self::refused). The documentation of
+///   [`KeyWrites::track`] describes rejections.
 /// - The server accepted a deletion: drop the guard.
 /// - The server has possibly applied the write, for example after a timeout: drop the guard.
 ///
@@ -69,14 +70,15 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     /// Reports that the request failed.
     ///
     /// If the outcome is unknown, the tracker uses the result of `settlement` to read the written
-    /// object from the server. If the result is `None`, a conflict counts as a rejection, because
-    /// it usually is one; after other errors, the call has the same effect as a drop of the guard.
+    /// object from the server. If the result is `None`, an error whose status
+    /// [depends on the server's state](depends_on_state) counts as a rejection, because it usually
+    /// is one; after other errors, the call has the same effect as a drop of the guard.
     pub(super) fn failed(mut self, error: &kube::Error, settlement: impl FnOnce() -> Option<Settlement>) {
         if is_refusal(error) {
             return self.end();
         }
         let Some(settlement) = settlement() else {
-            if has_code(error, 409) {
+            if depends_on_state(error) {
                 self.end();
             }
             return;

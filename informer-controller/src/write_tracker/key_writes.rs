@@ -52,18 +52,19 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// - After a response with an object, the key waits until the informer has this version of the
     ///   object.
     /// - After a rejection, nothing was written and the key does not wait. A rejection is a 4xx
-    ///   status except 408 and 409, or an `InternalError` of a webhook or an admission plugin,
-    ///   which runs before the write.
+    ///   status except 403, 404, 408, 409 and 422, or an `InternalError` of a webhook or an
+    ///   admission plugin, which runs before the write.
     /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
     ///   is unknown. [`ready`](Self::ready), which a `ControllerRunner` calls for each waiting key,
     ///   reads the object's metadata from the server. The key then waits until the informer has the
     ///   metadata that was read. This is usually much earlier than the
     ///   [deadline](WriteTracker::with_deadline) of the write.
-    /// - After a conflict (409), the outcome is unknown, too. By default, kube's client repeats a
-    ///   request after a 504, and the repetition conflicts with a first attempt that was applied.
+    /// - After a 403, 404, 409 or 422, the outcome is unknown, too. By default, kube's client
+    ///   repeats a request after a 429, 503 or 504. If the first attempt was applied, the repetition
+    ///   can fail with such a status. For example, it conflicts with the first attempt.
     /// - An object whose name the server generates cannot be read, because its name is not known.
-    ///   If the outcome of its creation is unknown, the key waits until the deadline. After a
-    ///   conflict, the key does not wait.
+    ///   If the outcome of its creation is unknown, the key waits until the deadline. After a 403,
+    ///   404, 409 or 422, the key does not wait.
     /// - If `object` has a namespaced kind, set its `metadata.namespace`. Without the namespace, it
     ///   is often not possible to read the object. After an unknown outcome, the key then waits
     ///   until the deadline.
@@ -116,7 +117,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   deletion timestamp there. The object is identified by its UID. The content of the response
     ///   does not matter; it can be an object or a `Status`.
     /// - "Not found" counts as success, because the object was deleted earlier.
-    /// - After any other rejection, nothing was deleted and the key does not wait.
+    /// - After any other [rejection](Self::track), nothing was deleted and the key does not wait.
     /// - After an error with an unknown outcome, [`ready`](Self::ready) reads the object's metadata
     ///   from the server. The key then waits until the informer has the state that was read.
     ///
@@ -275,16 +276,30 @@ pub(super) fn is_refusal(error: &kube::Error) -> bool {
     match error {
         // After a 5xx or 408, the server can still apply the write. An exception is a 500 with the
         // reason `InternalError`, which comes from a step before the write, such as a webhook that
-        // can't be called. An etcd error is a 500 without a reason. After a 504 for a write that
-        // was applied, kube's client repeats the request by default, and receives a 409.
+        // can't be called. An etcd error is a 500 without a reason.
         kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
-        kube::Error::Api(status) => (400..500).contains(&status.code) && ![408, 409].contains(&status.code),
+        kube::Error::Api(status) => {
+            (400..500).contains(&status.code) && status.code != 408 && !depends_on_state(error)
+        }
         kube::Error::BuildRequest(_) => true,
         _ => false,
     }
 }
 
-pub(super) fn has_code(error: &kube::Error, code: u16) -> bool {
+/// Returns whether the error has a status that depends on the server's state: 403, 404, 409 or 422.
+/// Such an error is usually a rejection.
+///
+/// By default, kube's client repeats a request after a 429, 503 or 504. If the first attempt was
+/// applied, it has changed the state, and the repetition can receive one of these statuses:
+/// - 403: the first attempt has used the rest of a quota.
+/// - 404: the first attempt has removed the last finalizer of a deleted object.
+/// - 409: the first attempt has changed the resource version, or has created the object.
+/// - 422: a `test` of a JSON patch fails, or the first attempt has taken a node port.
+pub(super) fn depends_on_state(error: &kube::Error) -> bool {
+    [403, 404, 409, 422].into_iter().any(|code| has_code(error, code))
+}
+
+fn has_code(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 

@@ -66,7 +66,8 @@ pub use key_writes::KeyWrites;
 ///   has it with a deletion timestamp.
 /// - The server has rejected the write.
 /// - The store has the state that [`KeyWrites::ready`] has read from the server, after a request
-///   with an unknown outcome (a lost connection, a timeout, a conflict or a 5xx status).
+///   with an unknown outcome (a lost connection, a timeout, a 5xx status, or a 403, 404, 409 or
+///   422).
 /// - The [deadline](Self::with_deadline) is over.
 ///
 /// A key does not wait in these cases:

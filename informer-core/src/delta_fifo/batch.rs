@@ -19,6 +19,9 @@ pub struct Pending<K> {
     /// The changes of the object, oldest first; at least one.
     pub deltas: Deltas<K>,
     pub(super) initial: bool,
+    /// Whether the item has been requeued and no newer change of its key has been queued since. The
+    /// next change then replaces the changes of the item.
+    pub(super) requeued: bool,
 }
 
 impl<K> Pending<K> {
@@ -37,7 +40,12 @@ impl<K> Pending<K> {
 
 impl<K> Clone for Pending<K> {
     fn clone(&self) -> Self {
-        Self { key: self.key.clone(), deltas: self.deltas.clone(), initial: self.initial }
+        Self {
+            key: self.key.clone(),
+            deltas: self.deltas.clone(),
+            initial: self.initial,
+            requeued: self.requeued,
+        }
     }
 }
 
@@ -98,8 +106,9 @@ impl<K: 'static> Batch<K> {
     /// Requeues the item at `position`. Call this if the item could not be processed.
     ///
     /// The item becomes the last item of the queue. If newer changes of its key are already queued,
-    /// the item is dropped, because the newer changes replace it. Exception: a change that removes
-    /// the object ([`Delta::Deleted`] or [`Delta::Released`]) is queued before the newer changes.
+    /// or are queued before the item is taken again, the item is dropped, because the newer changes
+    /// replace it. Exception: a change that removes the object ([`Delta::Deleted`] or
+    /// [`Delta::Released`]) is kept, before the newer changes.
     ///
     /// After this call, [`watermark`](Self::watermark) returns `None` for this batch, and for each
     /// later batch until the item has been taken again. If the item belongs to the initial list,

@@ -1,4 +1,5 @@
-//! Adds a change to the pending changes of one key.
+//! Adds a change to the pending changes of one key, and selects the changes that newer changes of
+//! the key make obsolete.
 //!
 //! A removal is a deletion of the object, or a release: the namespace is no longer watched. Of two
 //! consecutive removals, only one is kept:
@@ -39,4 +40,22 @@ pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<De
         superfluous = append(deltas, delta).or(superfluous);
     }
     superfluous
+}
+
+/// Returns the last removal of a failed item. Newer changes of its key make all of its other
+/// changes obsolete. The removal is not obsolete: the newer changes can be those of a new object
+/// with the same key, and the consumer must receive the removal of the earlier object.
+pub(super) fn last_removal<K>(deltas: &Deltas<K>) -> Option<&Delta<K>> {
+    let mut removals = deltas.iter().rev().filter(|delta| delta.is_end());
+    // If the item has a deletion and a release, the deletion is kept: a deletion must not become a
+    // release.
+    removals.clone().find(|delta| delta.is_deleted()).or_else(|| removals.next())
+}
+
+/// Removes all changes of a requeued item except its [`last_removal`], and returns the earlier
+/// content of `deltas`. The caller must then add a newer change.
+#[inline(never)] // Otherwise the compiler possibly does not inline the callers, as for `append`.
+pub(super) fn take_obsolete<K>(deltas: &mut Deltas<K>) -> Deltas<K> {
+    let removal = last_removal(deltas).cloned();
+    std::mem::replace(deltas, removal.into_iter().collect())
 }

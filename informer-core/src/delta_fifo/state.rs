@@ -19,7 +19,7 @@ use smallvec::smallvec;
 use super::Pending;
 use super::feeds::{Feeds, Progress};
 use super::in_flight::{InFlight, InFlightItems, Processed, Taken};
-use super::merge::{append, prepend};
+use super::merge::{append, last_removal, prepend, take_obsolete};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
@@ -157,7 +157,11 @@ impl<K: 'static> State<K> {
         );
         match entry {
             Entry::Occupied(occupied) => {
-                let merged = append(&mut items[at(*occupied.get())].deltas, delta);
+                let pending = &mut items[at(*occupied.get())];
+                if std::mem::take(&mut pending.requeued) {
+                    garbage.extend(take_obsolete(&mut pending.deltas));
+                }
+                let merged = append(&mut pending.deltas, delta);
                 *deltas -= usize::from(merged.is_some());
                 garbage.extend(merged);
             }
@@ -167,6 +171,7 @@ impl<K: 'static> State<K> {
                     key: delta.key().clone(),
                     deltas: smallvec![delta],
                     initial: false,
+                    requeued: false,
                 });
             }
         }
@@ -338,9 +343,9 @@ impl<K: 'static> State<K> {
     }
 
     /// Requeues one item: `position` is its index in the batch in flight, `taken`. If newer changes
-    /// of its key are queued, requeues only a [`Delta::Deleted`] or [`Delta::Released`] of the
-    /// item, and drops its other changes as obsolete. Also removes the watermark from `taken`,
-    /// because the consumer's store will lack the changes of this item.
+    /// of its key are queued, requeues only its [`last_removal`], because its other changes are
+    /// obsolete. Otherwise the next change of its key makes them obsolete. Also removes the
+    /// watermark from `taken`, because the consumer's store will lack the changes of this item.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
@@ -356,15 +361,10 @@ impl<K: 'static> State<K> {
             Some(newer) => {
                 let newer = &mut self.items[newer];
                 newer.initial |= initial;
-                // A removal is not obsolete: the newer changes can be those of a new object with
-                // the same key, and the consumer must receive the removal of the earlier object.
-                let mut ends = failed.deltas.iter().rev().filter(|delta| delta.is_end());
-                // If the item has a deletion and a release, the deletion is kept: a deletion must not
-                // become a release.
-                let end = ends.clone().find(|delta| delta.is_deleted()).or_else(|| ends.next());
-                self.garbage.extend(end.and_then(|end| prepend(&mut newer.deltas, end.clone())));
+                let removal = last_removal(&failed.deltas).cloned();
+                self.garbage.extend(removal.and_then(|removal| prepend(&mut newer.deltas, removal)));
             }
-            None => self.push_back(Pending { initial, ..failed.clone() }),
+            None => self.push_back(Pending { initial, requeued: true, ..failed.clone() }),
         }
     }
 

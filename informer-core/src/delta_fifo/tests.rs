@@ -556,15 +556,43 @@ fn i2_requeued_item_adds_its_last_delta_to_newer_ones() {
             "a D:one,U:two",
         ),
     ];
-    for (failed, expected) in table {
+    for ((failed, expected), is_requeued_first) in table.iter().flat_map(|row| [(row, false), (row, true)]) {
         let queue = DeltaFifo::new();
-        queue.apply(failed, &ResourceVersion::empty());
+        queue.apply(failed.clone(), &ResourceVersion::empty());
         let mut batch = pop_now(&queue);
+        if is_requeued_first {
+            batch.requeue(0);
+        }
         queue.update(object("a", 4, "two"));
         batch.requeue(0);
         drop(batch);
-        assert_eq!(drain(&queue), [expected]);
+        assert_eq!(drain(&queue), [*expected]);
     }
+}
+
+#[test]
+fn failing_key_keeps_only_a_removal_and_newer_changes() {
+    let queue = DeltaFifo::new();
+    queue.add(object("a", 1, "old"));
+    let fail = || {
+        let mut batch = pop_now(&queue);
+        batch.requeue(0);
+        contents(&batch)
+    };
+    for version in 2..100 {
+        fail();
+        queue.update(object("a", version, "old"));
+    }
+    assert_eq!(fail(), ["a U:old"]);
+    queue.delete(Deleted::exact(object("a", 100, "last")));
+    queue.add(object("a", 101, "new"));
+    for version in 102..200 {
+        fail();
+        queue.update(object("a", version, "new"));
+    }
+    assert_eq!(fail(), ["a D:last,U:new"]);
+    queue.delete(Deleted::missed(ObjectKey::cluster_scoped("a"), None));
+    assert_eq!(drain(&queue), ["a D:last"]);
 }
 
 #[test]
@@ -1109,7 +1137,7 @@ fn batch_dropped_by_a_panic_is_requeued() {
     }
     queue.delete(Deleted::exact(object("b", 2, "b2")));
     let batch = pop_now(&queue);
-    assert_eq!(contents(&batch), ["a R:a1", "b R:b1,D:b2"]);
+    assert_eq!(contents(&batch), ["a R:a1", "b D:b2"]);
     assert!(batch.completes_initial_list());
     assert_eq!(batch.watermark(), Some(&1.into()));
     drop(batch);

@@ -193,9 +193,9 @@ pub enum RejectedKind {
 /// The error can contain field names and positions, but never content of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedObject {
-    /// The key of the object, if its metadata could be decoded.
+    /// The key of the object; `None` if its name or namespace could not be decoded.
     pub key: Option<ObjectKey>,
-    /// The resource version of the object; empty if its metadata could not be decoded.
+    /// The resource version of the object; empty if it could not be decoded.
     pub resource_version: ResourceVersion,
     /// The reason why the object was rejected.
     pub error: String,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::cursor::Cursor;
 use super::inbox::Replay;
-use super::mailbox::{Backlog, Mailbox};
+use super::mailbox::{Backlog, Mailbox, Unread};
 use super::options::HandlerOptions;
 use super::resync::ResyncClock;
 use super::shared::Shared;
@@ -66,6 +66,21 @@ pub struct HandlerStats {
     pub slowest: Duration,
     /// The total duration of all calls. Always zero for a stream.
     pub busy: Duration,
+}
+
+impl HandlerStats {
+    /// Returns the sum of these statistics and those of another handler. `slowest` is the longest
+    /// call of both handlers.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.pending += other.pending;
+        self.delivered += other.delivered;
+        self.coalesced += other.coalesced;
+        self.panicked += other.panicked;
+        self.slowest = self.slowest.max(other.slowest);
+        self.busy += other.busy;
+        self
+    }
 }
 
 impl ProcessorListener {
@@ -179,17 +194,17 @@ impl ProcessorListener {
         }
     }
 
-    /// Removes the handler and drops its backlog. A running sync call is not interrupted; an async
-    /// call is dropped at its next await.
-    pub(super) fn remove(&self) {
-        if !self.mailbox.close() {
-            return;
-        }
+    /// Removes the handler, and returns its waiting events for the caller to drop; `None` if the
+    /// handler was already removed. A running sync call is not interrupted; an async call is
+    /// dropped at its next await.
+    pub(super) fn remove(&self) -> Option<Unread<AnyObject>> {
+        let unread = self.mailbox.close()?;
         self.removed.set();
         self.synced.cancel();
         if let Some(processor) = self.processor.upgrade() {
             processor.unregister(self);
         }
+        Some(unread)
     }
 
     pub(super) fn waiting_for(&self) -> Option<String> {
@@ -237,9 +252,11 @@ impl Drop for ListenerGuard {
                 "handler or event stream removed during a panic; the panic message names the cause"
             );
         }
-        // I12: this ends all waits for the handler.
-        self.remove();
+        // I12: this ends all waits for the handler. The events are dropped last, because a
+        // destructor of an object can panic.
+        let unread = self.remove();
         self.mailbox.consumer_ended();
         self.ended.set();
+        drop(unread);
     }
 }

@@ -35,6 +35,12 @@ struct State<K> {
     closed: bool,
 }
 
+/// The events that waited in a mailbox when the mailbox was closed.
+///
+/// I12: a destructor of an object can panic. So drop these events only after the handler has been
+/// removed and all waits for the handler have ended.
+pub(super) type Unread<K> = (Inbox<K>, Garbage<K>);
+
 /// Statistics about the events that are waiting for one handler.
 #[derive(Clone, Copy)]
 pub(super) struct Backlog {
@@ -197,24 +203,23 @@ impl<K> Mailbox<K> {
         self.in_flight.store(0, Ordering::Relaxed);
     }
 
-    /// Closes the mailbox: drops all events that wait for this consumer, and wakes the consumer.
-    /// Returns whether the mailbox was open.
-    pub(super) fn close(&self) -> bool {
+    /// Closes the mailbox and wakes the consumer. Returns the events that wait for this consumer;
+    /// `None` if the mailbox was already closed.
+    pub(super) fn close(&self) -> Option<Unread<K>> {
         if self.closed.swap(true, Ordering::AcqRel) {
-            return false;
+            return None;
         }
-        let (dropped, waker) = {
+        let (unread, waker) = {
             let mut state = self.state.lock();
             state.closed = true;
             (state.inbox.clear(), state.waker.take())
         };
         let mut garbage = Garbage::none();
-        if let Some(part) = &dropped.shared {
+        if let Some(part) = &unread.shared {
             self.shared.remove(part, &mut garbage);
         }
         waker.into_iter().for_each(Waker::wake);
-        drop((dropped, garbage));
-        true
+        Some((unread, garbage))
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -32,6 +32,7 @@ mod stream;
 mod tests;
 
 use std::any::type_name;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -178,6 +179,17 @@ impl<K> SharedProcessor<K> {
     /// Returns the names and statistics of all handlers and streams.
     #[must_use]
     pub fn handlers(&self) -> Vec<(String, HandlerStats)> {
+        self.shared.handlers().0
+    }
+
+    /// Returns the result of [`handlers`](Self::handlers), and the statistics of removed handlers
+    /// and streams, as sums by name. `pending` is zero in these sums.
+    ///
+    /// Several handlers can have the same name. The sum of a name is kept until the last handler
+    /// with this name is removed. So the total of a name, with its removed handlers, does not
+    /// decrease when one of these handlers is removed.
+    #[must_use]
+    pub fn handlers_and_removed(&self) -> (Vec<(String, HandlerStats)>, BTreeMap<String, HandlerStats>) {
         self.shared.handlers()
     }
 

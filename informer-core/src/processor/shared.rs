@@ -2,6 +2,7 @@
 //! tasks that call the handlers. A listener holds the events that one handler or stream has not
 //! received yet. All objects have the type [`AnyObject`] here.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -43,6 +44,9 @@ type Describe = Box<dyn Fn() -> String + Send + Sync>;
 
 pub(super) struct Registry {
     pub(super) listeners: Vec<Arc<ProcessorListener>>,
+    /// The statistics of removed listeners, as sums by name. A sum is dropped when the last
+    /// listener with its name is removed.
+    removed: BTreeMap<String, HandlerStats>,
     unstarted: Vec<UnstartedTask>,
     /// Whether the batch that completes the initial list has been published.
     list_complete: bool,
@@ -70,6 +74,7 @@ impl Shared {
     pub(super) fn new(default_resync: Option<Duration>) -> Arc<Self> {
         let registry = Registry {
             listeners: Vec::new(),
+            removed: BTreeMap::new(),
             unstarted: Vec::new(),
             list_complete: false,
             check_period: CheckPeriod::Open,
@@ -93,11 +98,15 @@ impl Shared {
         self.registry.lock().listeners.len()
     }
 
-    pub(super) fn handlers(&self) -> Vec<(String, HandlerStats)> {
+    pub(super) fn handlers(&self) -> (Vec<(String, HandlerStats)>, BTreeMap<String, HandlerStats>) {
         // The list of listeners is copied, so that the registry is not locked while backlogs are
         // counted, which can take time.
-        let listeners = self.registry.lock().listeners.clone();
-        listeners.iter().map(|listener| (listener.name().to_owned(), listener.stats())).collect()
+        let (listeners, removed) = {
+            let registry = self.registry.lock();
+            (registry.listeners.clone(), registry.removed.clone())
+        };
+        let stats = |listener: &Arc<ProcessorListener>| (listener.name().to_owned(), listener.stats());
+        (listeners.iter().map(stats).collect(), removed)
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -238,19 +247,27 @@ impl Shared {
             registry.stopped = true;
             (std::mem::take(&mut registry.listeners), std::mem::take(&mut registry.unstarted))
         };
-        for listener in listeners {
-            listener.remove();
-        }
+        // I12: all listeners are removed before any event is dropped, because a destructor of an
+        // object can panic.
+        let unread: Vec<_> = listeners.iter().map(|listener| listener.remove()).collect();
         drop(unstarted);
+        drop(unread);
     }
 
     pub(super) fn unregister(&self, removed: &ProcessorListener) {
-        let id = removed.id();
+        let (id, name) = (removed.id(), removed.name());
+        let stats = HandlerStats { pending: 0, ..removed.stats() };
         let unregistered = {
             let mut registry = self.registry.lock();
             let listeners: Vec<_> =
                 registry.listeners.extract_if(.., |listener| listener.id() == id).collect();
             let unstarted: Vec<_> = registry.unstarted.extract_if(.., |task| task.listener == id).collect();
+            if registry.listeners.iter().any(|other| other.name() == name) {
+                let sum = registry.removed.entry(name.to_owned()).or_default();
+                *sum = sum.plus(&stats);
+            } else {
+                registry.removed.remove(name);
+            }
             (listeners, unstarted)
         };
         // I8: the destructor of a handler is user code, so the handler is dropped after the lock is
@@ -277,7 +294,9 @@ impl Drop for Shared {
         // I12: this ends streams that outlive the processor, and handlers of a processor that has
         // not run. At its end, `run` removes all handlers.
         let listeners = std::mem::take(&mut self.registry.lock().listeners);
-        listeners.iter().for_each(|listener| listener.remove());
+        // A destructor of an object can panic, so no event is dropped before the last removal.
+        let unread: Vec<_> = listeners.iter().map(|listener| listener.remove()).collect();
+        drop(unread);
     }
 }
 

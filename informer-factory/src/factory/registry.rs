@@ -104,6 +104,7 @@ impl Entry {
         let (object, object_id) = (self.object, self.object_id);
         move || {
             let store = informer.indexer().snapshot();
+            let (handlers, removed_handlers) = informer.handlers_and_removed();
             let state = match informer.state() {
                 // The task was spawned and has not been polled yet.
                 InformerState::Idle if is_started => InformerState::Running,
@@ -124,7 +125,8 @@ impl Entry {
                 watermark_age: informer.progress().watermark_age(),
                 queued: informer.queued(),
                 batches: informer.progress().batches(),
-                handlers: informer.handlers(),
+                handlers,
+                removed_handlers,
             }
         }
     }

@@ -1,6 +1,7 @@
 //! [`InformerReport`]: the status of one of a factory's informers.
 
 use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -53,6 +54,9 @@ pub struct InformerReport {
     /// The names and statistics of the handlers and event streams. Several handlers or streams can
     /// have the same name.
     pub handlers: Vec<(String, HandlerStats)>,
+    /// The statistics of removed handlers and event streams, as sums by name. The sum of a name is
+    /// kept until the last handler or stream with this name is removed. `pending` is zero.
+    pub removed_handlers: BTreeMap<String, HandlerStats>,
 }
 
 impl InformerReport {

@@ -48,11 +48,12 @@ impl FailureLog {
         if new.is_empty() && self.indexes.is_empty() {
             return;
         }
-        for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
+        for (failed, IndexFailure { index, key, .. }) in self.summaries(new, Instant::now()) {
+            // The error is not logged, because it can contain data of a Secret.
             tracing::warn!(
-                resource = %self.resource, index, failed, example = %key, error,
+                resource = %self.resource, index, failed, example = %key,
                 "indexing of some objects failed, so this index lacks them; \
-                 `Indexer::index_failures` returns all failures"
+                 `Indexer::index_failures` returns the errors"
             );
         }
     }

@@ -95,7 +95,8 @@ impl<K> SharedIndexInformer<K> {
     /// Returns a [`Completion`] that is set when the namespace's reflector has ended and the store
     /// has no object of the namespace. Handlers can receive the releases later. If the namespace is
     /// not watched, returns the completion of an earlier removal that is still in progress, or a
-    /// completion that is already set. The completion is cancelled if the informer stops first.
+    /// completion that is already set. The completion is cancelled if the informer stops first, or
+    /// has stopped.
     ///
     /// # Errors
     /// - [`NamespaceError::Fixed`] if the informer was created for one namespace or for all.

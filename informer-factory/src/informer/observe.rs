@@ -1,5 +1,6 @@
 //! The state, health and statistics of a [`SharedIndexInformer`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use informer_core::{HandlerStats, ResourceVersion};
@@ -27,6 +28,12 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     #[must_use]
     pub fn handlers(&self) -> Vec<(String, HandlerStats)> {
         self.shared.processor.handlers()
+    }
+
+    pub(crate) fn handlers_and_removed(
+        &self,
+    ) -> (Vec<(String, HandlerStats)>, BTreeMap<String, HandlerStats>) {
+        self.shared.processor.handlers_and_removed()
     }
 
     pub(crate) fn progress(&self) -> &Progress {

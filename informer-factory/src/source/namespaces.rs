@@ -23,6 +23,7 @@ use super::status::{MemberStatus, Members, SourceStatus};
 use super::{NamespaceError, Part};
 use crate::namespaces::NamespaceWatch;
 use released::ReleasedNames;
+use task::MemberTask;
 
 mod released;
 mod task;
@@ -82,19 +83,6 @@ struct Leaving {
     /// Cancelled when the namespace's objects have been queued as released. A new reflector of the
     /// namespace waits for this; `None` if it can start at once.
     released: Option<CancellationToken>,
-}
-
-/// The reflector of one namespace, ready to run, and its feed.
-struct MemberTask<K: 'static> {
-    reflector: Reflector<K>,
-    feed: Arc<NamespaceFeed<K>>,
-    /// Cancelled when the program removes the namespace. The reflector then stops.
-    removed: CancellationToken,
-    /// Cancelled when the objects of the removed namespace have been queued as released.
-    released: CancellationToken,
-    /// The reflector starts when this token is cancelled: the objects of the namespace's previous
-    /// reflector have then been queued as released. `None` if the reflector can start at once.
-    starts_after: Option<CancellationToken>,
 }
 
 /// The [`ListerWatcher`] and the current watermark of one watched namespace.
@@ -294,12 +282,21 @@ impl<K: 'static> Namespaces<K> {
     /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the
     /// informer's task has not started the reflector. If the set does not have the namespace,
     /// returns `Err` with a [`Completion`] that is set when the store has no objects of the
-    /// namespace.
+    /// namespace, and cancelled if the informer has ended.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<MemberTask<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
         let Some((namespace, member)) = state.watched.remove_entry(name) else {
-            return Err(state.leaving.get(name).map_or_else(completed, |leaving| leaving.gone.clone()));
+            if let Some(leaving) = state.leaving.get(name) {
+                return Err(leaving.gone.clone());
+            }
+            let gone = Completion::new();
+            if state.has_ended {
+                gone.cancel();
+            } else {
+                gone.set();
+            }
+            return Err(gone);
         };
         state.released.insert(Arc::clone(&namespace));
         let id = member.feed.id();
@@ -310,7 +307,10 @@ impl<K: 'static> Namespaces<K> {
             Some(work) => work.starts_after.clone(),
             None => Some(member.released.clone()),
         };
-        state.leaving.insert(namespace, Leaving { gone: member.feed.released(), released });
+        if !state.has_ended {
+            // After the informer's end, `gone` is never set, so the entry would never be removed.
+            state.leaving.insert(namespace, Leaving { gone: member.feed.released(), released });
+        }
         Ok((member, work))
     }
 
@@ -337,7 +337,10 @@ impl<K: 'static> Namespaces<K> {
                 let (status, synced) = (member.part.status.clone(), member.feed.synced());
                 (Arc::clone(namespace), MemberStatus { feed: member.feed.id(), status, synced })
             });
-            members.by_namespace = statuses.collect();
+            let statuses = statuses.collect();
+            // `set` reads the statuses of reflectors, which have locks of their own.
+            drop(state);
+            members.set(statuses);
         });
     }
 
@@ -391,10 +394,4 @@ impl<K: 'static> Namespaces<K> {
         drop(over);
         self.publish();
     }
-}
-
-fn completed() -> Completion {
-    let completion = Completion::new();
-    completion.set();
-    completion
 }

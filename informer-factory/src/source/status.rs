@@ -41,9 +41,13 @@ struct NamespacesStatus {
     has_ended: bool,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Members {
-    pub(super) by_namespace: BTreeMap<Arc<str>, MemberStatus>,
+    by_namespace: BTreeMap<Arc<str>, MemberStatus>,
+    /// The reflectors of removed namespaces that were still running at the last change of the set.
+    removed: Vec<ReflectorStatus>,
+    /// The totals of all other reflectors of removed namespaces.
+    ended: Totals,
     pub(super) has_ended: bool,
 }
 
@@ -52,6 +56,42 @@ pub(super) struct MemberStatus {
     pub(super) feed: FeedId,
     pub(super) status: ReflectorStatus,
     pub(super) synced: Completion,
+}
+
+/// The sums of the numbers that never decrease.
+#[derive(Debug, Clone, Default)]
+struct Totals {
+    counts: ReflectorCounts,
+    quarantined: u64,
+}
+
+impl Totals {
+    fn plus(self, status: &ReflectorStatus) -> Self {
+        Self {
+            counts: self.counts.plus(&status.counts()),
+            quarantined: self.quarantined + status.quarantined_total(),
+        }
+    }
+}
+
+impl Members {
+    /// Sets the watched namespaces. The totals keep the numbers of removed namespaces.
+    pub(super) fn set(&mut self, by_namespace: BTreeMap<Arc<str>, MemberStatus>) {
+        for (namespace, earlier) in std::mem::replace(&mut self.by_namespace, by_namespace) {
+            if self.by_namespace.get(&namespace).is_none_or(|member| member.feed != earlier.feed) {
+                self.removed.push(earlier.status);
+            }
+        }
+        let has_stopped = |status: &mut ReflectorStatus| matches!(status.health(), Health::Stopped);
+        for status in self.removed.extract_if(.., has_stopped) {
+            self.ended = std::mem::take(&mut self.ended).plus(&status);
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        let watched = self.by_namespace.values().map(|member| &member.status);
+        watched.chain(&self.removed).fold(self.ended.clone(), Totals::plus)
+    }
 }
 
 impl SourceStatus {
@@ -154,19 +194,25 @@ impl SourceStatus {
     }
 
     /// Returns the total number of object versions that could not be decoded or transformed.
-    /// Versions that were replaced or deleted later still count. Counts only the namespaces that
-    /// are watched now.
+    /// Versions that were replaced or deleted later still count, and so do those of removed
+    /// namespaces.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
-        self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()
+        self.totals().quarantined
     }
 
-    /// Returns the numbers of requests, objects, events and failures so far, in the namespaces that
-    /// are watched now.
+    /// Returns the numbers of requests, objects, events and failures so far. Those of removed
+    /// namespaces still count.
     #[must_use]
     pub fn counts(&self) -> ReflectorCounts {
-        let counts = self.reflectors().into_iter().map(|status| status.counts());
-        counts.fold(ReflectorCounts::default(), |sum, counts| sum.plus(&counts))
+        self.totals().counts
+    }
+
+    fn totals(&self) -> Totals {
+        match &self.inner {
+            Inner::Whole(status) => Totals::default().plus(status),
+            Inner::Namespaces(view) => view.members.borrow().totals(),
+        }
     }
 
     fn reflectors(&self) -> Vec<ReflectorStatus> {

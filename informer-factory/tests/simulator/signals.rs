@@ -141,6 +141,8 @@ async fn watch_secrets(simulator: &Simulator, factory: &SharedInformerFactory) {
     informer
         .add_index("panics", |_: &Secret| -> Vec<String> { panic!("the index function panics") })
         .expect("a new index");
+    let reveals = |secret: &Secret| Err::<Option<String>, _>(format!("unexpected {:?}", secret.metadata));
+    informer.indexer().try_add_index("reveals", reveals).expect("a new index");
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("the informer syncs");
     let changed = simulator.apply(&secret("hunter2-second")).expect("the Secret is valid");

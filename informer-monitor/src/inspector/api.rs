@@ -63,7 +63,7 @@ async fn overview(State(shown): State<Arc<Shown>>) -> Response {
 
 async fn informer(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) -> Response {
     let parameters = Parameters::new(query);
-    blocking(shown, move |shown| Ok(find(shown, &parameters)?.details())).await
+    blocking(shown, move |shown| Ok(find(shown, &parameters)?.details(&shown.mask))).await
 }
 
 async fn objects(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) -> Response {

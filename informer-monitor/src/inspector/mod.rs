@@ -131,8 +131,8 @@ impl Inspector {
     ///
     /// If the annotation of `kubectl apply` repeats a masked field, the annotation is masked, too.
     ///
-    /// Note: an index over a masked field reveals its values to a search. Exclude such an index with
-    /// [`hide_index`](Self::hide_index).
+    /// Note: an index over a masked field reveals its values to a search, and errors of its function
+    /// can contain them. Exclude such an index with [`hide_index`](Self::hide_index).
     ///
     /// # Errors
     /// [`PathError`] if `path` is not a valid path of field names.
@@ -141,7 +141,8 @@ impl Inspector {
         Ok(self)
     }
 
-    /// Excludes the indexes with this name, of all informers, from the searches of the page.
+    /// Excludes the indexes with this name, of all informers, from the searches of the page. The
+    /// errors of their functions are masked.
     pub fn hide_index(mut self, name: &str) -> Self {
         self.shown.mask.add_index(name);
         self

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Shown;
+use super::mask::{MASKED, Mask};
 use super::view::View;
 
 /// Maximum number of quarantined objects, which can't be decoded or transformed, in the JSON
@@ -100,7 +101,7 @@ impl Informer<'_> {
     }
 
     /// Returns the JSON document for the page of this informer.
-    pub(super) fn details(&self) -> Value {
+    pub(super) fn details(&self, mask: &Mask) -> Value {
         let status = &self.report.status;
         let lists = status.recent_lists();
         let lists: Vec<_> = lists
@@ -131,14 +132,22 @@ impl Informer<'_> {
         document["failuresByCause"] = json!(status.counts().failures);
         document["quarantinedObjects"] = quarantined.collect();
         document["namespaces"] = namespaces.collect();
-        document["indexFailures"] = self.index_failures();
+        document["indexFailures"] = self.index_failures(mask);
         document["changes"] = self.changes();
         document
     }
 
-    fn index_failures(&self) -> Value {
-        let failures = self.view.map(|view| view.indexer.index_failures()).unwrap_or_default();
-        let lines = failures.iter().take(MAX_QUARANTINED).map(ToString::to_string);
+    /// Returns one text per failure of an index function. The errors of indexes that can't be
+    /// searched are masked, because they can contain masked values.
+    fn index_failures(&self, mask: &Mask) -> Value {
+        let Some(view) = self.view else { return json!([]) };
+        let searchable = view.searchable_indexes(mask);
+        let lines = view.indexer.index_failures().into_iter().take(MAX_QUARANTINED).map(|mut failure| {
+            if !searchable.contains(&failure.index) {
+                failure.error = MASKED.to_owned();
+            }
+            failure.to_string()
+        });
         lines.collect::<Vec<_>>().into()
     }
 

@@ -147,7 +147,7 @@ impl View {
 
     /// Returns the size of all objects as JSON in bytes, estimated from a sample; `None` if there
     /// is no object for a sample.
-    pub(super) fn size(&self) -> Option<usize> {
+    pub(super) fn size(&self) -> Option<u64> {
         let count = self.indexer.len();
         let known = *self.size.lock();
         let mean = match known {
@@ -158,7 +158,7 @@ impl View {
                 mean
             }
         };
-        Some(mean * count)
+        Some(mean as u64 * count as u64)
     }
 
     fn sample(&self) -> Option<usize> {

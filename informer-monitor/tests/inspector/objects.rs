@@ -110,6 +110,32 @@ async fn secret_is_masked_and_its_values_are_not_found() {
 }
 
 #[tokio::test]
+async fn errors_of_unsearchable_indexes_are_masked() {
+    let (simulator, factory) = cluster().await;
+    simulator.create(&secret("aHVudGVyMg==")).expect("a new object");
+    simulator.create(&pod("a", "web", "n-1")).expect("a new object");
+    let (pods, secrets) = (factory.core().v1().pods(), factory.core().v1().secrets());
+    let fails = || Err::<Option<String>, _>("invalid value \"t0p-s3cret\"");
+    secrets.indexer().try_add_index("password", move |_| fails()).expect("a new index");
+    for name in ["token", "shown"] {
+        pods.indexer().try_add_index(name, move |_| fails()).expect("a new index");
+    }
+    let router = router(Inspector::new(&factory).objects(&pods).objects(&secrets).hide_index("token"));
+    start(&factory).await;
+    for (informer, index, key, is_masked) in [
+        (SECRETS, "password", "shop/db", true),
+        (PODS, "token", "shop/a", true),
+        (PODS, "shown", "shop/a", false),
+    ] {
+        let details = document(&router, "informer", &[informer]).await;
+        let prefix = format!("index \"{index}\" lacks object {key} at resource version ");
+        let mut failures = details["indexFailures"].as_array().expect("failures").iter();
+        let failure = failures.find_map(|it| it.as_str()?.strip_prefix(&prefix)).expect(index);
+        assert_eq!((failure.contains("•••••"), failure.contains("t0p-s3cret")), (is_masked, !is_masked));
+    }
+}
+
+#[tokio::test]
 async fn listed_path_is_masked_in_object_diff_and_search() {
     let (simulator, factory) = cluster().await;
     simulator.create(&pod("a", "web", "n-1")).expect("a new object");

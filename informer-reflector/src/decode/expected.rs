@@ -12,6 +12,7 @@ use kube::Resource;
 use kube_messages::{Field, Message, Messages};
 
 use super::prune_paths::PrunePaths;
+use super::repair::INVALID;
 use super::tape::Tape;
 
 /// The `kind` and the `apiVersion` of metadata-only objects.
@@ -85,7 +86,9 @@ impl ExpectedType {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
         }
         let is = |stated: &str, expected: &str, metadata_only: &str| {
-            stated.is_empty() || stated == expected || (self.metadata_only && stated == metadata_only)
+            let is_metadata = self.metadata_only && stated == metadata_only;
+            // I10: a damaged text must make only this object undecodable, not the whole response.
+            stated.is_empty() || stated == expected || is_metadata || stated.contains(INVALID)
         };
         let (kind, api_version) = (object.text_of("kind"), object.text_of("apiVersion"));
         let is_expected =

@@ -11,11 +11,11 @@ use super::repair::INVALID;
 use super::tape::Tape;
 
 #[derive(Deserialize)]
-pub(super) struct Identified {
+struct Identified {
     metadata: Identity,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Identity {
     name: Option<String>,
@@ -23,23 +23,31 @@ struct Identity {
     resource_version: Option<String>,
 }
 
-impl Identified {
-    pub(super) fn rejected(&self, error: String) -> RejectedObject {
-        let Identity { name, namespace, resource_version } = &self.metadata;
-        let name = name.as_deref().filter(|name| !name.is_empty() && !name.contains(INVALID));
-        RejectedObject {
-            key: name.map(|name| ObjectKey::new(namespace.as_deref(), name)),
-            resource_version: ResourceVersion::from(resource_version.as_deref()),
-            error,
-        }
-    }
-}
-
 /// Returns the rejected object. Its key and resource version are missing if they can't be read from
 /// `object`.
 pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
-    match deserialize_incomplete::<Identified>(object) {
-        Ok(identified) => identified.rejected(error),
-        Err(_) => RejectedObject { key: None, resource_version: ResourceVersion::empty(), error },
+    let identified = deserialize_incomplete::<Identified>(object);
+    let Identity { name, namespace, resource_version } =
+        identified.map(|identified| identified.metadata).unwrap_or_default();
+    let is_readable = |text: &str| !text.contains(INVALID);
+    let name = name.filter(|name| !name.is_empty() && is_readable(name));
+    // I9: with a wrong namespace, the key would be that of another object. After a list, the object
+    // would then count as deleted.
+    let has_namespace = namespace.as_deref().is_none_or(is_readable) && !lacks_metadata(object);
+    let resource_version = resource_version.filter(|version| is_readable(version));
+    RejectedObject {
+        key: name.filter(|_| has_namespace).map(|name| ObjectKey::new(namespace.as_deref(), &name)),
+        resource_version: ResourceVersion::from(resource_version.as_deref()),
+        error,
     }
 }
+
+/// Returns whether a member of the object's metadata can't be read. This member can be the
+/// namespace.
+fn lacks_metadata(object: &Tape<'_>) -> bool {
+    let metadata = object.members(0).find(|(name, _)| *name == "metadata");
+    metadata.is_some_and(|(_, at)| object.members(at).any(|(name, _)| name.contains(INVALID)))
+}
+
+#[cfg(test)]
+mod tests;

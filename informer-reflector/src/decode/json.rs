@@ -183,8 +183,8 @@ impl<'j> Scanner<'j> {
                 Ok(decoded) => tape.decoded(&decoded),
                 // I10: the string is valid JSON, so only this object is undecodable.
                 Err(_) if is_json(json) => {
-                    tape.reject(UNPAIRED_SURROGATE);
-                    tape.decoded("")
+                    tape.reject_text(UNPAIRED_SURROGATE);
+                    return Ok(());
                 }
                 Err(_) => return Err(NoValue::Broken),
             }

@@ -125,8 +125,8 @@ impl<const WRITES: bool> Object<WRITES> {
                     return len;
                 }
                 Err(Malformed) => {
-                    self.tape.reject(&Malformed.to_string());
-                    return len;
+                    self.reject_members(&Malformed.to_string());
+                    return len + 1;
                 }
             };
             let Some(field) = message.field(number) else {
@@ -141,7 +141,8 @@ impl<const WRITES: bool> Object<WRITES> {
                 continue;
             }
             if seen.insert(number) {
-                self.tape.reject("a protobuf field that is split or occurs twice");
+                self.reject_members("a protobuf field that is split or occurs twice");
+                len += 1;
                 continue;
             }
             if field.is_inlined {

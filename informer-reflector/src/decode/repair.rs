@@ -6,8 +6,8 @@ use std::ops::Range;
 
 pub(super) const INVALID_UTF8: &str = "invalid UTF-8";
 
-/// The character that replaces an invalid byte: DEL, which names of Kubernetes objects do not use.
-/// So a name with this character counts as invalid.
+/// The character that replaces an invalid byte, or a whole value that can't be read: DEL, which
+/// names of Kubernetes objects do not use. So a name with this character counts as invalid.
 pub(super) const INVALID: char = '\x7f';
 
 /// Bytes as a text, in which [`INVALID`] replaces each invalid byte. Positions in the text equal

@@ -14,6 +14,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::repair::INVALID;
+
 pub(super) const TYPICAL_TOKENS: usize = 512;
 
 /// An object as a list of tokens, without a Rust type.
@@ -141,6 +143,14 @@ impl<'b> Tape<'b> {
     /// Marks the object as undecodable. Only the first problem is kept.
     pub(super) fn reject(&mut self, problem: &str) {
         self.problem.get_or_insert_with(|| problem.to_owned());
+    }
+
+    /// Marks the object as undecodable, and writes [`INVALID`] in place of a value or name that
+    /// can't be read. An empty text would count as a valid namespace.
+    pub(super) fn reject_text(&mut self, problem: &str) {
+        self.reject(problem);
+        let invalid = self.decoded(INVALID.encode_utf8(&mut [0; 4]));
+        self.push(Token::Text(invalid));
     }
 
     /// Records that the object has an unknown protobuf field, because [`kube_messages`] does not

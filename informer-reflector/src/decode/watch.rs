@@ -87,7 +87,8 @@ impl<K> WatchDecoder<K> {
     /// event until it is complete, and a larger event is an error. Default: 16 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
-        self.max_object_size = bytes;
+        // So that `LENGTH` can be added without overflow on 32-bit targets.
+        self.max_object_size = bytes.min(usize::MAX - LENGTH);
         self
     }
 

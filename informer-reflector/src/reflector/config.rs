@@ -41,8 +41,8 @@ const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// added to a time.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The default of [`ReflectorConfig::list_stall_timeout`]. It is longer than servers take to begin
-/// a list: they wait at most three seconds until their cache is recent enough.
+/// The default of [`ReflectorConfig::list_stall_timeout`]. It is longer than the pauses of servers
+/// in a list: they wait at most three seconds until their cache is recent enough.
 const DEFAULT_LIST_STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The default and minimum of [`ReflectorConfig::watch_idle_timeout`]. Bookmarks arrive about once
@@ -75,9 +75,14 @@ impl ReflectorConfig {
     }
 
     /// Sets the time without data after which the reflector cancels a streaming list and lists in
-    /// pages instead. The time begins with the request, and again whenever data arrives. For each
+    /// pages instead. The time begins with the response, and again whenever data arrives. For each
     /// list, `timeout` is multiplied by a random number between 1 and 1.5. Default: 10 seconds;
     /// minimum: 1 second; maximum: 24 hours.
+    ///
+    /// The wait for the response to begin is also limited, to this timeout or 20 seconds, whichever
+    /// is longer, multiplied by the same random number. An overloaded API server can queue the
+    /// request for 15 seconds before it responds with status 429, after which the reflector
+    /// requests a streaming list again.
     ///
     /// The reflector also cancels a streaming list whose objects arrive more slowly than 200 a
     /// second, but not at once: waits for data can add up to this timeout, and each received object

@@ -25,7 +25,7 @@ pub(super) struct Listing<K> {
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
-    /// The number of objects whose name can't be read.
+    /// The number of objects whose name or namespace can't be read.
     nameless: usize,
     received: usize,
 }

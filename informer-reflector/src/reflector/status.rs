@@ -196,16 +196,16 @@ impl ReflectorStatus {
     }
 
     /// Returns the quarantined objects: objects of the server that can't be decoded or transformed.
-    /// For each of them, the store has an earlier version, or none. Objects whose name can't be
-    /// read are not included.
+    /// For each of them, the store has an earlier version, or none. Objects whose name or namespace
+    /// can't be read are not included.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.notes.lock().quarantined.values().cloned().collect()
     }
 
     /// Returns the total number of object versions that could not be decoded or transformed.
-    /// Versions that were replaced or deleted later still count. An object whose name can't be read
-    /// counts again each time it arrives.
+    /// Versions that were replaced or deleted later still count. An object whose name or namespace
+    /// can't be read counts again each time it arrives.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.notes.lock().quarantined_total

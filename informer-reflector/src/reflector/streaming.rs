@@ -20,7 +20,7 @@ use super::list::{is_version_refused, watchable};
 use super::listing::Listing;
 use super::status::Health;
 use super::step::{Request, Step};
-use super::watch::{GRACE, OpenWatch};
+use super::watch::{GRACE, MAX_WATCH_RESPONSE_WAIT, OpenWatch};
 
 /// The time that each received object adds to the time left for a streaming list ([`Allowance`]).
 ///
@@ -177,15 +177,17 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             send_initial_events: true,
         };
         // Random, so that many informers do not start paged lists at the same moment.
-        let pause = self.config.list_stall_timeout.mul_f64(1.0 + fastrand::f64() / 2.0);
+        let jitter = 1.0 + fastrand::f64() / 2.0;
+        let pause = self.config.list_stall_timeout.mul_f64(jitter);
+        let max_wait = self.config.list_stall_timeout.max(MAX_WATCH_RESPONSE_WAIT).mul_f64(jitter);
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
         let asked = Instant::now();
-        // A server that does not respond within the pause counts as unable to stream, not as
-        // unavailable. So the timeout of `await_response` must be longer than this pause.
-        let answer = self.await_response(pause.saturating_add(GRACE), lister_watcher.watch(options));
-        let answer = timeout(pause, answer).await;
+        // A server that does not respond within `max_wait` counts as unable to stream, not as
+        // unavailable. So the timeout of `await_response` must be longer.
+        let answer = self.await_response(max_wait.saturating_add(GRACE), lister_watcher.watch(options));
+        let answer = timeout(max_wait, answer).await;
         let mut events = answer
-            .map_err(|_| unsupported(format!("a streaming list did not begin within {pause:?}")))?
+            .map_err(|_| unsupported(format!("a streaming list did not begin within {max_wait:?}")))?
             .map_err(StreamListError::Failed)?;
         let opened = Instant::now();
         let mut listing = Listing::new();

@@ -24,9 +24,10 @@ const MIN_USEFUL_WATCH: Duration = Duration::from_secs(1);
 /// A watch that has lasted this long is a success and resets the backoff, even without an event.
 const STABLE_WATCH: Duration = Duration::from_secs(10);
 
-/// The longest wait for the response to a watch request. Servers respond immediately, not only when
-/// there are events.
-const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(15);
+/// The longest wait for the response to a watch request to begin. It is longer than the time for
+/// which an overloaded API server queues a request before it responds with status 429: by default
+/// 15 seconds, a quarter of its `--request-timeout`.
+pub(super) const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(20);
 
 /// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);

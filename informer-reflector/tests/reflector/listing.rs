@@ -224,7 +224,7 @@ async fn unanswered_request_is_retried_after_its_timeout() {
     run.expect_requests(&["list 0 500"]).await;
     run.expect_after(75.8..76.6, "list 0 500").await;
     run.expect_requests(&["watch 7"]).await;
-    run.expect_after(16.6..18.2, "watch 7").await;
+    run.expect_after(21.6..23.2, "watch 7").await;
 }
 
 /// A store that records the resource version in the reflector's status at each call.

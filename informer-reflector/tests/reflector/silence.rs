@@ -89,12 +89,23 @@ async fn silent_streaming_list_resumes_after_65_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unanswered_watch_is_retried_after_15_seconds() {
+async fn unanswered_watch_is_retried_after_20_seconds() {
     let (_quiet, line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), line, Line::Silence, watch().1]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_after(64.9..65.1, "watch 7").await;
-    run.expect_after(15.8..16.6, "watch 7").await;
+    run.expect_after(20.8..21.6, "watch 7").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_of_a_watch_after_16_seconds_is_respected() {
+    let (refuse, line) = held(Line::WatchFails(too_many_requests(50)));
+    let mut run = Run::new(vec![page(vec![], "7"), line, watch().1]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    // The server queues requests for 15 seconds before it refuses them.
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    refuse.send(()).expect("the reflector waits");
+    run.expect_after(49.9..50.1, "watch 7").await;
 }
 
 #[tokio::test(start_paused = true)]

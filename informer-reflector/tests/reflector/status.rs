@@ -195,7 +195,8 @@ async fn list_of_more_than_ten_seconds_is_logged() {
 #[tokio::test(start_paused = true)]
 async fn slow_list_log_includes_the_time_of_a_failed_stream() {
     let (answer, line) = held(page(vec![item("a", "1")], "7"));
-    let (mut run, log) = (Run::streaming(vec![Line::Silence, line]), Log::default());
+    let (_events, silent) = stream_of(vec![]);
+    let (mut run, log) = (Run::streaming(vec![silent, line]), Log::default());
     let _logging = log.start_for(&run);
     run.expect_requests(&["stream newest", "list 0 500"]).await;
     tokio::time::sleep(Duration::from_secs(2)).await;

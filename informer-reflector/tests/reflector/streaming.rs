@@ -156,28 +156,32 @@ async fn streaming_lists_can_be_disabled() {
 
 #[tokio::test(start_paused = true)]
 async fn stream_without_events_is_cancelled_after_10_to_15_s() {
-    let nothing: [fn() -> Line; 2] = [|| Line::Silence, || Line::Stream(endless())];
-    for line in nothing {
-        let mut run = Run::streaming(vec![line(), page(vec![], "7")]);
-        run.expect_requests(&["stream newest"]).await;
-        run.expect_after(9.9..15.1, "list 0 500").await;
-        run.expect_requests(&["watch 7"]).await;
-    }
+    let (_events, silent) = stream_of(vec![]);
+    let mut run = Run::streaming(vec![silent, page(vec![], "7")]);
+    run.expect_requests(&["stream newest"]).await;
+    run.expect_after(9.9..15.1, "list 0 500").await;
+    run.expect_requests(&["watch 7"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn stream_that_is_never_answered_is_replaced_by_pages() {
-    let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(100));
-    let mut run = Run::streaming_with(vec![Line::Silence, page(vec![], "7"), watch().1], config);
-    run.expect_requests(&["stream newest"]).await;
-    run.expect_after(99.9..150.1, "list 0 500").await;
+    for (timeout, expected) in [(1, 19.9..30.1), (100, 99.9..150.1)] {
+        let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(timeout));
+        let mut run = Run::streaming_with(vec![Line::Silence, page(vec![], "7"), watch().1], config);
+        run.expect_requests(&["stream newest"]).await;
+        run.expect_after(expected, "list 0 500").await;
+    }
 }
 
-/// A stream that is open and silent.
-fn endless() -> futures::channel::mpsc::UnboundedReceiver<Events> {
-    let (sender, receiver) = futures::channel::mpsc::unbounded();
-    std::mem::forget(sender);
-    receiver
+#[tokio::test(start_paused = true)]
+async fn stream_refused_after_16_seconds_is_followed_by_another() {
+    let (refuse, line) = held(Line::StreamFails(too_many_requests(50)));
+    let mut run = Run::streaming(vec![line, stream_of(vec![vec![end("7")]]).1]);
+    run.expect_requests(&["stream newest"]).await;
+    // The server queues requests for 15 seconds before it refuses them.
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    refuse.send(()).expect("the reflector waits");
+    run.expect_after(49.9..50.1, "stream newest").await;
 }
 
 #[tokio::test(start_paused = true)]

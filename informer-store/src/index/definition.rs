@@ -19,7 +19,8 @@ use crate::{Change, IndexFailure};
 /// The index values of one object, usually at most one.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// For each slot, the numbers that the index has assigned to the index values of the object.
+/// For each slot, the numbers that the index has assigned to the index values of the object. The
+/// numbers are sorted.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;
@@ -63,16 +64,6 @@ struct ComputedValues<V> {
     /// Index values that no object has any more after [`AnyIndex::apply`]. They stay here until
     /// they can be dropped without a lock.
     out_of_use: Vec<Arc<ValueEntry<V>>>,
-}
-
-/// Returns the maximum number of values that [`AnyIndex::apply`] adds to an index for this number
-/// of changes. `computed` has the values that [`AnyIndex::compute`] returned for these changes.
-pub(super) fn max_added_values<V: IndexValue>(computed: &Computed, changes: usize) -> usize {
-    match computed.downcast_ref::<ComputedValues<V>>() {
-        Some(computed) => computed.rows.iter().map(SmallVec::len).sum(),
-        // A key has at most one value: the namespace.
-        None => changes,
-    }
 }
 
 /// Failures of index functions, each with the position of the failed change in the transaction.
@@ -138,6 +129,11 @@ pub(crate) trait AnyIndex: Send + Sync {
         computed: &mut Computed,
         failures: &mut Failures,
     );
+
+    /// Returns the maximum number of values that [`apply`](Self::apply) adds to an index for this
+    /// number of changes. `computed` has the values that [`compute`](Self::compute) returned for
+    /// the same changes.
+    fn max_added_values(&self, computed: &Computed, changes: usize) -> usize;
 
     /// Applies changes to the index. Returns failed changes, as positions in `applied`. A change
     /// fails if the `Hash` or `Eq` of an index value panics; the index then lacks the object. A
@@ -230,6 +226,14 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
         }
     }
 
+    fn max_added_values(&self, computed: &Computed, changes: usize) -> usize {
+        match computed.downcast_ref::<ComputedValues<V>>() {
+            Some(computed) => computed.rows.iter().map(SmallVec::len).sum(),
+            // A key has at most one value: the namespace.
+            None => changes,
+        }
+    }
+
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
@@ -301,10 +305,11 @@ fn set_values<V: IndexValue>(
     new.dedup();
     let old = std::mem::replace(&mut by_slot[row], new);
     let new = &by_slot[row];
-    for id in new.iter().filter(|id| !old.contains(id)) {
+    // An object can have thousands of values, so a linear search for each value would be slow.
+    for id in new.iter().filter(|id| old.binary_search(id).is_err()) {
         state.insert(*id, slot);
     }
-    for id in old.iter().filter(|id| !new.contains(id)) {
+    for id in old.iter().filter(|id| new.binary_search(id).is_err()) {
         out_of_use.extend(state.remove(*id, slot));
     }
     outcome

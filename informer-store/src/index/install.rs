@@ -129,11 +129,12 @@ impl<'a> Join<'a> {
         // released.
         drop((joined, indexed));
         // I10: a transaction returns only new failures, so no caller of the writer can log these.
-        if let Some(IndexFailure { index, key, error, .. }) = example {
+        if let Some(IndexFailure { index, key, .. }) = example {
+            // The error is not logged, because it can contain data of a Secret.
             tracing::warn!(
-                index, failed, example = %key, error,
+                index, failed, example = %key,
                 "indexing of some objects failed, so this index lacks them; \
-                 `Indexer::index_failures` returns all failures"
+                 `Indexer::index_failures` returns the errors"
             );
         }
         self.id

@@ -133,9 +133,8 @@ pub(crate) trait AnyIndexState: Send + Sync {
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn boxed_clone(&self) -> Box<dyn AnyIndexState>;
 
-    /// Returns whether the index values of this number of changes could make the hash table grow.
-    /// `computed` has the values that [`AnyIndex::compute`] returned for these changes.
-    fn would_grow(&self, computed: &Computed, changes: usize) -> bool;
+    /// Returns whether adding this number of values makes the hash table grow.
+    fn would_grow(&self, additional: usize) -> bool;
 
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
@@ -164,8 +163,8 @@ impl<V: IndexValue> AnyIndexState for IndexState<V> {
         Box::new(Self { values: self.values.clone() })
     }
 
-    fn would_grow(&self, computed: &Computed, changes: usize) -> bool {
-        self.values.would_grow(definition::max_added_values::<V>(computed, changes))
+    fn would_grow(&self, additional: usize) -> bool {
+        self.values.would_grow(additional)
     }
 
     fn union_of(&self, values: &dyn Any) -> Posting {
@@ -201,6 +200,7 @@ impl<V: IndexValue> AnyIndexState for IndexState<V> {
 
     fn compact(&mut self, by_slot: &mut ValuesBySlot) {
         let ids = self.values.compact();
+        // The numbers of each object stay sorted, because compaction keeps the order of the values.
         for id in by_slot.iter_mut().flatten() {
             *id = ids.new_slot(*id).unwrap_or(*id);
         }

@@ -12,6 +12,9 @@ mod queue;
 mod shutdown;
 
 use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -34,6 +37,27 @@ fn take_all<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Vec<
             key
         })
         .collect()
+}
+
+/// Returns a waker, and the number of its calls.
+fn counting_waker() -> (Waker, Arc<Wakes>) {
+    let wakes = Arc::new(Wakes::default());
+    (Arc::clone(&wakes).into(), wakes)
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wakes {
+    fn get(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
 }
 
 fn ms(n: u64) -> Duration {

@@ -8,7 +8,7 @@ use futures::task::noop_waker;
 use informer_workqueue::Workqueue;
 use tokio::task::JoinSet;
 
-use crate::{soon, take, take_all};
+use crate::{counting_waker, soon, take, take_all};
 
 #[test]
 fn keys_are_returned_in_the_order_of_their_adds() {
@@ -210,26 +210,6 @@ async fn fifty_producers_and_ten_workers_lose_no_key() {
         done.sort_unstable();
         let twice = (0..50).flat_map(|producer| (0..10).map(move |n| (producer, n))).flat_map(|key| [key; 2]);
         assert!(done.into_iter().eq(twice));
-    }
-}
-
-fn counting_waker() -> (std::task::Waker, Arc<Wakes>) {
-    let wakes = Arc::new(Wakes::default());
-    (Arc::clone(&wakes).into(), wakes)
-}
-
-#[derive(Default)]
-struct Wakes(std::sync::atomic::AtomicUsize);
-
-impl Wakes {
-    fn get(&self) -> usize {
-        self.0.load(std::sync::atomic::Ordering::SeqCst)
-    }
-}
-
-impl std::task::Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
 }
 

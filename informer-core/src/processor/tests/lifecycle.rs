@@ -1,6 +1,8 @@
 //! Handlers that are added and removed at every stage of their informer's life. Comments name the
 //! scenarios of client-go's `shared_informer_test.go`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc as channel;
 
@@ -246,19 +248,27 @@ async fn i12_handler_whose_drop_panics_ends_all_waits() {
     running.stop().await;
 }
 
-#[tokio::test]
-async fn i12_handler_whose_events_panic_on_drop_is_removed() {
-    struct PanicsOnDrop(bool);
-    impl Drop for PanicsOnDrop {
-        fn drop(&mut self) {
-            assert!(!self.0, "the intended panic");
-        }
+/// An object whose destructor panics if the field is `true`.
+struct PanicsOnDrop(bool);
+
+impl Drop for PanicsOnDrop {
+    fn drop(&mut self) {
+        assert!(!self.0, "the intended panic");
     }
-    let processor = SharedProcessor::<PanicsOnDrop>::new(None);
-    let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), || {
+}
+
+/// Adds a handler with one waiting event, whose object panics when it is dropped.
+fn add_with_panicking_event(processor: &SharedProcessor<PanicsOnDrop>) -> HandlerRegistration {
+    processor.add_handler(Handlers::new(), &HandlerOptions::default(), || {
         let key = ObjectKey::cluster_scoped("a");
         std::iter::once(Cached::from_parts(key, 1.into(), Default::default(), PanicsOnDrop(true)))
-    });
+    })
+}
+
+#[tokio::test]
+async fn i12_handler_whose_events_panic_on_drop_is_removed() {
+    let processor = SharedProcessor::new(None);
+    let registration = add_with_panicking_event(&processor);
     let run = processor.run(CancellationToken::new());
     let synced = registration.synced();
     // The handler's task has ended, so all waits for the handler end.
@@ -270,9 +280,33 @@ async fn i12_handler_whose_events_panic_on_drop_is_removed() {
 }
 
 #[test]
+fn i12_removal_ends_waits_if_waiting_events_panic_on_drop() {
+    let processor = SharedProcessor::new(None);
+    let registration = add_with_panicking_event(&processor);
+    let synced = registration.synced();
+    let removal = catch_unwind(AssertUnwindSafe(|| registration.remove()));
+    assert!(removal.is_err(), "the event was dropped");
+    assert_eq!(synced.wait().now_or_never(), Some(Err(crate::NeverSynced)));
+    assert_eq!(processor.handler_count(), 0);
+}
+
+#[test]
+fn i12_stop_ends_streams_if_waiting_events_panic_on_drop() {
+    let ends: [fn(SharedProcessor<PanicsOnDrop>); 2] = [|processor| processor.stop(), drop];
+    for end in ends {
+        let processor = SharedProcessor::new(None);
+        let _registration = add_with_panicking_event(&processor);
+        let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+        let ended = catch_unwind(AssertUnwindSafe(|| end(processor)));
+        assert!(ended.is_err(), "the event was dropped");
+        assert!(matches!(stream.next().now_or_never(), Some(None)), "the stream has ended");
+    }
+}
+
+#[test]
 fn panic_of_the_root_future_blames_no_handler() {
     log::keep();
-    let outcome = std::panic::catch_unwind(|| {
+    let outcome = catch_unwind(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let running = Running::start();

@@ -62,6 +62,25 @@ async fn registration_that_never_syncs_returns_the_reason() {
 }
 
 #[tokio::test]
+async fn removed_handlers_count_until_the_last_of_their_name() {
+    let processor = SharedProcessor::<Object>::new(None);
+    let options = HandlerOptions::new().name("reader");
+    let [mut first, mut second, third] = [(); 3].map(|()| processor.events(&options, std::iter::empty));
+    processor.publish(batch(vec![added("a", 1)]), || {});
+    for stream in [&mut first, &mut second] {
+        assert!(stream.next().now_or_never().flatten().is_some());
+    }
+    for (stream, delivered) in [(first, 1), (second, 2)] {
+        drop(stream);
+        let sum = HandlerStats { delivered, ..HandlerStats::default() };
+        assert_eq!(processor.handlers_and_removed().1, BTreeMap::from([("reader".to_owned(), sum)]));
+    }
+    assert_eq!(processor.handlers(), [("reader".to_owned(), third.registration().stats())]);
+    drop(third);
+    assert!(processor.handlers_and_removed().1.is_empty());
+}
+
+#[tokio::test]
 async fn handler_without_a_name_has_the_name_of_its_type() {
     let processor = SharedProcessor::<Object>::new(None);
     let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);

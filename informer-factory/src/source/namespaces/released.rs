@@ -25,9 +25,15 @@ pub(super) struct ReleasedNames {
 struct Released {
     /// The position of the namespace in the order of removals.
     number: u64,
-    /// The completion that is set when the namespace is added again. `None` if no caller waits for
-    /// this.
+    /// The completion that is set when the namespace is added again. `None` if no caller has
+    /// requested it.
     watched_again: Option<Completion>,
+}
+
+impl Released {
+    fn has_waiter(&self) -> bool {
+        self.watched_again.as_ref().is_some_and(|completion| completion.handle_count() > 1)
+    }
 }
 
 impl ReleasedNames {
@@ -37,7 +43,7 @@ impl ReleasedNames {
         if self.names.len() as u64 >= 2 * MIN_KEPT_NAMES {
             let oldest = self.removals - MIN_KEPT_NAMES;
             // A namespace with a waiter is kept until it is added again.
-            self.names.retain(|_, released| released.number >= oldest || released.watched_again.is_some());
+            self.names.retain(|_, released| released.number >= oldest || released.has_waiter());
         }
     }
 
@@ -69,12 +75,14 @@ mod tests {
         let mut names = ReleasedNames::default();
         names.insert("awaited".into());
         let completion = names.watched_again("awaited").expect("the namespace was removed");
+        names.insert("no longer awaited".into());
+        drop(names.watched_again("no longer awaited").expect("the namespace was removed"));
         for n in 0..5 * MIN_KEPT_NAMES {
             names.insert(n.to_string().into());
             assert!(names.names.len() as u64 <= 2 * MIN_KEPT_NAMES);
             assert!(n < MIN_KEPT_NAMES || names.names.contains_key(&*(n - MIN_KEPT_NAMES + 1).to_string()));
         }
-        assert!(names.watched_again("0").is_none());
+        assert!(names.watched_again("0").is_none() && names.watched_again("no longer awaited").is_none());
         names.remove("awaited").expect("the namespace has a waiter").set();
         assert!(completion.has_synced() && names.watched_again("awaited").is_none());
     }

@@ -7,17 +7,31 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use informer_reflector::{Health, ReflectorStatus};
+use informer_core::NamespaceFeed;
+use informer_reflector::{Health, Reflector, ReflectorStatus};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{MemberTask, Namespaces};
+use super::Namespaces;
 use crate::source::SourceStatus;
 
 /// How long the server must refuse (403) a namespace before the informer syncs without it.
 /// Temporary refusals usually end earlier: they occur just after the server has started, or when a
 /// role binding is created together with the workload.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
+
+/// The reflector of one namespace, ready to run, and its feed.
+pub(super) struct MemberTask<K: 'static> {
+    pub(super) reflector: Reflector<K>,
+    pub(super) feed: Arc<NamespaceFeed<K>>,
+    /// Cancelled when the program removes the namespace. The reflector then stops.
+    pub(super) removed: CancellationToken,
+    /// Cancelled when the objects of the removed namespace have been queued as released.
+    pub(super) released: CancellationToken,
+    /// The reflector starts when this token is cancelled: the objects of the namespace's previous
+    /// reflector have then been queued as released. `None` if the reflector can start at once.
+    pub(super) starts_after: Option<CancellationToken>,
+}
 
 impl<K: Send + Sync + 'static> MemberTask<K> {
     /// Runs the reflector until the namespace is removed. Then queues the namespace's objects as

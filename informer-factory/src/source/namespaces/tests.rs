@@ -1,4 +1,5 @@
-//! Tests of a race between the removal and the addition of a namespace, and of the description.
+//! Tests of a race between the removal and the addition of a namespace, of removals after the
+//! informer's end, and of the description.
 
 use futures::FutureExt;
 use informer_core::KnownObjects;
@@ -56,6 +57,26 @@ async fn relist_after_release_keeps_new_objects() {
     assert!(gone.has_synced() && again.has_synced());
     shutdown.cancel();
     task.await.expect("the task does not panic");
+}
+
+#[tokio::test]
+async fn ended_informer_keeps_no_pending_removals() {
+    let source = MemorySource::<ConfigMap>::new("configmaps");
+    let make = move |_: &str| Arc::new(source.clone()) as Arc<dyn ListerWatcher<ConfigMap>>;
+    let config = (ReflectorConfig::new(), Ingest::of::<ConfigMap>());
+    let queue = DeltaFifo::new();
+    let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
+    let namespaces = Arc::new(namespaces.expect("the name is valid"));
+    drop(NamespacesTask::new(Arc::clone(&namespaces)));
+    queue.abandon();
+    for name in ["shop", "other"] {
+        namespaces.add(name).expect("the name is valid");
+        for _ in 0..2 {
+            let removed = namespaces.remove(name).expect("the name is valid");
+            assert!(removed.wait().await.is_err(), "{name}: the informer has ended");
+        }
+    }
+    assert!(namespaces.state.lock().leaving.is_empty());
 }
 
 #[test]

@@ -72,6 +72,24 @@ async fn i4_namespace_removed_and_added_again_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn totals_include_removed_namespaces() {
+    let server = Server::new();
+    server.put("b", "one", "1");
+    let options = InformerOptions::new().transform(|_: &mut ConfigMap| Err("every object is rejected"));
+    let running = Running::run(server.idle(&["a", "b"], options)).synced().await;
+    let informer = &running.informer;
+    let totals = || (informer.status().counts().lists, informer.status().quarantined_total());
+    assert_eq!(totals(), (2, 1));
+    for rejected in 2..4 {
+        informer.remove_namespace("b").expect("a valid name").wait().await.expect("the informer runs");
+        assert_eq!(totals(), (rejected, rejected - 1));
+        informer.add_namespace("b").expect("a valid name").wait().await.expect("the namespace is listed");
+        assert_eq!(totals(), (rejected + 1, rejected));
+    }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn repeatedly_toggled_namespace_ends_in_the_last_state() {
     let server = Server::new();
     for name in ["one", "two", "three"] {

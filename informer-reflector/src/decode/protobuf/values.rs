@@ -16,9 +16,19 @@ const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Functions that read a value of one type. An invalid value makes the whole object undecodable.
 impl<const WRITES: bool> Object<WRITES> {
-    /// Marks the whole object as undecodable, and writes `null` in place of the invalid value.
+    /// Marks the whole object as undecodable, and writes an invalid text in place of the value.
     pub(super) fn reject(&mut self, problem: &str) {
-        self.tape.reject(problem);
+        if WRITES {
+            self.tape.reject_text(problem);
+        } else {
+            self.tape.reject(problem);
+        }
+    }
+
+    /// Marks the whole object as undecodable, and writes a member with an invalid name in place of
+    /// the members that can't be read.
+    pub(super) fn reject_members(&mut self, problem: &str) {
+        self.reject(problem);
         self.push(Token::Null);
     }
 
@@ -32,14 +42,13 @@ impl<const WRITES: bool> Object<WRITES> {
         if !WRITES && bytes.is_ascii() {
             return;
         }
-        // Writes an empty text instead of null, because the text can be the name of a member.
-        let text = str::from_utf8(bytes).unwrap_or_else(|_| {
-            self.tape.reject(INVALID_UTF8);
-            ""
-        });
-        if WRITES {
-            let text = self.tape.decoded(text);
-            self.tape.push(Token::Text(text));
+        match str::from_utf8(bytes) {
+            Ok(text) if WRITES => {
+                let text = self.tape.decoded(text);
+                self.tape.push(Token::Text(text));
+            }
+            Ok(_) => {}
+            Err(_) => self.reject(INVALID_UTF8),
         }
     }
 
