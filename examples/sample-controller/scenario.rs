@@ -25,7 +25,7 @@ use crate::{Failure, LEASE, deployments};
 
 const FOOS: usize = 100;
 
-/// The number of Deployments at which the first leader is killed. It is much smaller than [`FOOS`],
+/// The number of Deployments of `Foo`s at which the first leader is killed. It is much smaller than [`FOOS`],
 /// so that the leader is killed before it completes its work.
 const KILLED_AT: usize = 8;
 

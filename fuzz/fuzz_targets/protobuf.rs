@@ -22,8 +22,8 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(listed, list::<FromTape>(&[body]));
 });
 
-/// A pod that is always decoded through a tape, because only the type `Pod` itself is decoded
-/// directly.
+/// A pod that is always decoded through a tape. Direct decoding applies only to the type `Pod`
+/// itself, and not to types that contain it.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct FromTape(Pod);

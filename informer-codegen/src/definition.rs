@@ -56,7 +56,7 @@ struct Schema {
 
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    /// The definitions with at least one usable version.
+    /// The definitions with at least one version that is served and usable.
     pub(crate) usable: Vec<Definition>,
     /// The skipped definitions, versions and fields, each with the reason.
     pub(crate) left_out: Vec<String>,

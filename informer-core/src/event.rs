@@ -91,7 +91,8 @@ impl Event<AnyObject> {
     /// Returns whether the object that was added, updated or deleted has a closed handle. For an
     /// update, only the new version of the object is checked.
     ///
-    /// Returns `false` for a resync or a release: an earlier event contained the same object.
+    /// Returns `false` for [`Resynced`](Self::Resynced) and [`Released`](Self::Released), because an
+    /// earlier event contained the same object.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),

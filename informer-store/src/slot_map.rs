@@ -80,6 +80,10 @@ const MAX_SLOTS_NEVER_COMPACTED: u32 = 2048;
 /// The minimum size of the hash table. It is small because most informers have few objects.
 const MIN_TABLE_CELLS: usize = 256;
 
+/// The number of cells from which on a hash table counts as large: readers should not wait while it
+/// grows. A smaller table grows within a hundred microseconds.
+const LARGE_TABLE_CELLS: usize = 8_192;
+
 impl<E> Clone for SlotMap<E> {
     fn clone(&self) -> Self {
         Self { table: self.table.clone(), entries: self.entries.clone(), free: self.free.clone(), ..*self }
@@ -120,9 +124,14 @@ impl<E: Clone> SlotMap<E> {
         &self.entries
     }
 
-    /// Returns whether adding `additional` entries makes the hash table grow, which takes time
-    /// proportional to its size.
-    pub(crate) fn would_grow(&self, additional: usize) -> bool {
+    /// Returns whether adding `additional` entries could make a [large](LARGE_TABLE_CELLS) hash table
+    /// grow.
+    pub(crate) fn would_rebuild_large_table(&self, additional: usize) -> bool {
+        self.mask + 1 >= LARGE_TABLE_CELLS && self.would_grow(additional)
+    }
+
+    /// Returns whether adding `additional` entries makes the hash table grow.
+    fn would_grow(&self, additional: usize) -> bool {
         (self.len + additional) * 5 > (self.mask + 1) * 4
     }
 

@@ -199,22 +199,27 @@ impl<'a> Transaction<'a> {
     /// - There are more than [`MAX_IN_PLACE`] changes.
     /// - The objects have more than [`MAX_VALUES_IN_PLACE`] index values, before and after the
     ///   changes together.
-    /// - A hash table could grow.
+    /// - A large hash table could grow.
     fn is_large(&self, current: &State, notes: &WriterNotes) -> bool {
         let changes = self.changes.len();
-        if changes > MAX_IN_PLACE || current.objects.would_grow(changes) {
+        if changes > MAX_IN_PLACE || current.objects.would_rebuild_large_table(changes) {
             return true;
         }
-        let found = self.changes.iter().filter_map(|change| current.get(change.key()));
-        let slots: SmallVec<[u32; 2]> = found.map(|(slot, _)| slot).collect();
-        let mut values = 0;
+        let (mut known, mut values) = (None, 0);
         for ((named, notes), computed) in current.indexes.iter().zip(&notes.indexes).zip(&self.computed) {
-            let added = notes.definition.max_added_values(computed, changes);
-            if named.index.would_grow(added) {
+            let computed = notes.definition.computed_values(computed);
+            if named.index.would_rebuild_large_table(computed.unwrap_or(changes)) {
                 return true;
             }
-            let rows = slots.iter().filter_map(|slot| notes.by_slot.get(*slot as usize));
-            values += added + rows.map(SmallVec::len).sum::<usize>();
+            // The lookups are omitted if no index needs them, for example in a store that has only
+            // the index by namespace.
+            let Some(computed) = computed else { continue };
+            let known: &mut SmallVec<[u32; 2]> = known.get_or_insert_with(|| {
+                let found = self.changes.iter().filter_map(|change| current.get(change.key()));
+                found.map(|(slot, _)| slot).collect()
+            });
+            let rows = known.iter().filter_map(|slot| notes.by_slot.get(*slot as usize));
+            values += computed + rows.map(SmallVec::len).sum::<usize>();
         }
         values > MAX_VALUES_IN_PLACE
     }
@@ -302,16 +307,14 @@ mod tests {
     #[test]
     fn index_that_could_grow_is_changed_on_a_copy() {
         let (mut writer, indexer) = store::<u64>();
-        indexer.add_index("value", |n: &u64| n * 7..n * 7 + 7).expect("a free name");
+        indexer.add_index("value", |n: &u64| n * 1_000..n * 1_000 + 1_000).expect("a free name");
         let put = |n: u64| {
             let key = ObjectKey::cluster_scoped(&n.to_string());
             vec![Change::Put(Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), n))]
         };
-        // The hash table of the index has 256 cells, and grows at the 205th value.
-        for n in 0..29 {
-            assert!(writer.prepare(put(n), None, &[]).next.is_none(), "there is room for seven values");
-        }
-        assert!(writer.prepare(put(29), None, &[]).next.is_some());
+        // Large hash tables have at least 8,192 cells, and grow when 80 % of the cells are used.
+        let is_copied = (0..15).filter(|n| writer.prepare(put(*n), None, &[]).next.is_some());
+        assert_eq!(is_copied.collect::<Vec<_>>(), [6, 13]);
     }
 
     #[test]

@@ -156,8 +156,8 @@
 //! - **Warnings.** The answer to a write of a custom resource has a `Warning` header if the schema
 //!   has an unchecked rule for a field of the object. The header names the rule and up to three
 //!   fields. A warning is also sent for a workload (other than a `ReplicationController`) that a
-//!   real server refuses because it has no containers, or because its selector is empty or does not
-//!   match its template. Other built-in kinds cause no warning.
+//!   real server refuses because it has no containers, or because its selector is missing, is empty
+//!   or does not match its template. Other built-in kinds cause no warning.
 //! - **Server-side apply** tracks the owners of leaves (such as scalars and atomic lists) and of
 //!   elements of sets and keyed lists. The only key field with a default value is `protocol`.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Built-in kinds also have protobuf. CBOR

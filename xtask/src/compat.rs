@@ -140,6 +140,8 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
 fn last_release(root: &Path) -> anyhow::Result<Option<String>> {
     let mut command = Command::new("git");
     command.current_dir(root).args(["tag", "--list", "v*", "--sort=-version:refname"]);
+    // A git hook sets this variable, which has precedence over the folder.
+    command.env_remove("GIT_DIR");
     let output = command.output().context("cannot start `git`, which lists tags")?;
     if !output.status.success() {
         bail!(

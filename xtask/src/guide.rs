@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if !dead.is_empty() {
         bail!("the guide has {} dead links, which are listed above", dead.len());
     }
-    eprintln!("guide: built {} pages in {BOOK}, and found no dead links", pages.len());
+    eprintln!("guide: built {} pages in {BOOK}, and found no dead links between them", pages.len());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -77,12 +77,13 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         if is_refusal(error) {
             return self.end();
         }
-        let Some(settlement) = settlement() else {
+        let Some(mut settlement) = settlement() else {
             if depends_on_state(error) {
                 self.end();
             }
             return;
         };
+        settlement.is_probably_rejected = depends_on_state(error);
         if let Some((id, _)) = self.condition.take() {
             self.writes.replace_condition(id, Condition::OutcomeUnknown(settlement));
             self.outcome_known.cancel();

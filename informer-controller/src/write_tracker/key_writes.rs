@@ -60,8 +60,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   metadata that was read. This is usually much earlier than the
     ///   [deadline](WriteTracker::with_deadline) of the write.
     /// - After a 403, 404, 409 or 422, the outcome is unknown, too. By default, kube's client
-    ///   repeats a request after a 429, 503 or 504. If the first attempt was applied, the repetition
-    ///   can fail with such a status. For example, it conflicts with the first attempt.
+    ///   repeats a request after a 429, 503 or 504. If the first attempt was applied, the
+    ///   repetition can fail with such a status, for example because it conflicts with the first
+    ///   attempt.
     /// - An object whose name the server generates cannot be read, because its name is not known.
     ///   If the outcome of its creation is unknown, the key waits until the deadline. After a 403,
     ///   404, 409 or 422, the key does not wait.

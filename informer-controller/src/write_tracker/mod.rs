@@ -199,8 +199,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
 
     /// Records that the key waits until a store has the resource version `version`. `watermark`
     /// receives the versions that this store reaches. The key waits for only one version of each
-    /// store, or of each namespace with its own watch: the newest. Its deadline counts from this
-    /// call, also if it was recorded earlier.
+    /// store, or of each namespace with its own watch: the newest. The deadline counts from this
+    /// call, even if the newest version was recorded earlier.
     fn add_version(&self, key: &T, watermark: Watermark, mut version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();

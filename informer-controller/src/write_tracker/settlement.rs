@@ -36,6 +36,9 @@ pub(super) struct Settlement {
     resource: Arc<str>,
     object: ObjectKey,
     read: Arc<Read>,
+    /// Whether the write counts as rejected if the object can't be read, because several namespaces
+    /// have an object with this name.
+    pub(super) is_probably_rejected: bool,
 }
 
 impl Settlement {
@@ -60,7 +63,7 @@ impl Settlement {
                 }
                 .boxed()
             });
-            Self { resource, object: object.clone(), read }
+            Self { resource, object: object.clone(), read, is_probably_rejected: false }
         })
     }
 
@@ -73,6 +76,7 @@ impl Settlement {
         loop {
             match timeout(READ_TIMEOUT, (self.read)()).await {
                 Ok(Ok(condition)) => return condition,
+                Ok(Err(ListWatchError::InvalidRequest(_))) if self.is_probably_rejected => return None,
                 Ok(Err(error)) => {
                     tracing::debug!(
                         %resource, %key, %error, retry_in = ?wait,

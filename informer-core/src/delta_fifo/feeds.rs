@@ -43,9 +43,9 @@ struct Feed {
     /// resource version or has been released.
     has_progress: bool,
     synced: Completion,
-    /// The completions to set when the consumer has removed the objects of this feed: this feed's
-    /// [`FeedCompletions::released`]. If a later feed of the same namespace is released before it
-    /// has received anything, its completion is added here.
+    /// The completions to set when the consumer has removed the objects of this feed. At first, the
+    /// list contains only this feed's own [`FeedCompletions::released`]. If a later feed of the same
+    /// namespace is released before it has received anything, its completion is added.
     released: Vec<Completion>,
 }
 
@@ -204,7 +204,8 @@ impl Feeds {
         }
     }
 
-    /// Returns whether the initial list of the key's namespace has begun and not ended.
+    /// Returns whether something has arrived through the feed of the key's namespace, but no
+    /// complete list.
     pub(super) fn is_arriving(&self, key: &ObjectKey) -> bool {
         let is_its = |feed: &Feed| feed.stage == Stage::Arriving && key.namespace() == Some(&*feed.namespace);
         self.feeds.iter().any(is_its)
@@ -320,7 +321,7 @@ impl Feeds {
         completed
     }
 
-    /// Records that no further batch will be processed. Returns the completions `synced` and
+    /// Records that the queue was closed and has no batch to process. Returns the completions `synced` and
     /// `released` of every feed. The caller must cancel these completions while the queue is not
     /// locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {

@@ -1,5 +1,6 @@
 //! The batch in flight: the [`Batch`](super::Batch) that the consumer has taken from the queue and
-//! has not dropped yet. A dropped batch counts as processed. At most one batch is in flight.
+//! has not dropped yet. A dropped batch counts as processed, unless a panic drops it. At most one
+//! batch is in flight.
 
 use std::sync::{Arc, OnceLock};
 

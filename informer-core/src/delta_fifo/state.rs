@@ -109,7 +109,7 @@ impl<K: 'static> State<K> {
         self.take_blocks -= 1;
     }
 
-    /// Returns whether the queue is closed and no batch can be taken any more.
+    /// Returns whether the queue is closed and has nothing to take now.
     pub(super) fn is_drained(&self) -> bool {
         self.closed && self.take_blocks == 0 && !self.has_content()
     }

@@ -14,7 +14,8 @@ pub enum ListWatchError {
     #[error("the server returned {code} {reason}: {message}", code = status.code, reason = status.reason,
             message = status.message)]
     Status {
-        /// The status that the server returned.
+        /// The status that the server returned. If the body of the response is not a status, it is
+        /// made from the HTTP status code and the body.
         status: Box<Status>,
         /// The time to wait before the next request, if the server requested a wait.
         retry_after: Option<Duration>,

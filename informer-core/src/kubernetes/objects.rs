@@ -20,8 +20,8 @@ impl ObjectKey {
     /// Returns the key of the object that has this metadata.
     ///
     /// # Errors
-    /// [`KeyError::MissingName`] if the object has no name. The error message contains `type_name`
-    /// as the object's type.
+    /// [`KeyError::MissingName`] if the object has no name. The error message names the object's
+    /// type, which is the last part of `type_name`.
     #[doc(hidden)]
     pub fn of_meta(meta: &ObjectMeta, type_name: &'static str) -> Result<Self, KeyError> {
         match meta.name.as_deref() {

@@ -249,7 +249,7 @@ impl Drop for ListenerGuard {
         if std::thread::panicking() {
             tracing::error!(
                 handler = %self.name(),
-                "handler or event stream removed during a panic; the panic message names the cause"
+                "a panic has dropped a handler or event stream, which receives no more events"
             );
         }
         // I12: this ends all waits for the handler. The events are dropped last, because a

@@ -216,6 +216,10 @@ impl<K> Mailbox<K> {
         };
         let mut garbage = Garbage::none();
         if let Some(part) = &unread.shared {
+            // The statistics of the handler still count the events that were merged for it.
+            let count = |sections: &mut _, _: &mut _| self.shared.count(sections, part).1;
+            let merged = self.shared.with_sections(&mut garbage, count);
+            self.state.lock().inbox.merged += merged;
             self.shared.remove(part, &mut garbage);
         }
         waker.into_iter().for_each(Waker::wake);

@@ -210,9 +210,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the resync period of handlers that do not set their own. Default: no resync. Informers
-    /// that an accessor of `#[derive(Informer)]` creates have another default: the derive's
-    /// `default_resync`, if it is set.
+    /// Sets the resync period of handlers that do not set their own. Default: no resync. If this
+    /// method is not called, informers that an accessor of `#[derive(Informer)]` creates use the
+    /// derive's `default_resync`.
     #[doc(alias = "defaultResync")]
     pub fn default_resync(mut self, period: Duration) -> Self {
         self.config.resync_period = Some(period);

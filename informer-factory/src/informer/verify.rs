@@ -123,7 +123,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The error of [`SharedIndexInformer::verify`]: the store could not be compared with the server.
+/// The error of [`SharedIndexInformer::verify`]: the store, or its part for one of several
+/// namespaces, could not be compared with the server.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -256,8 +257,8 @@ impl Verifier {
         if let Some(whole) = &whole {
             *self.last.lock() = Some(Arc::new(whole.clone()));
         }
-        let resource = || self.source.status().description().to_owned();
-        let not_synced = || VerifyError::NotSynced { resource: resource() };
+        let not_synced =
+            || VerifyError::NotSynced { resource: self.source.status().description().to_owned() };
         failure.map_or_else(|| whole.ok_or_else(not_synced), Err)
     }
 

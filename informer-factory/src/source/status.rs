@@ -46,7 +46,8 @@ pub(super) struct Members {
     by_namespace: BTreeMap<Arc<str>, MemberStatus>,
     /// The reflectors of removed namespaces that were still running at the last change of the set.
     removed: Vec<ReflectorStatus>,
-    /// The totals of all other reflectors of removed namespaces.
+    /// The sums of the counters of removed namespaces whose reflectors had ended at the last change
+    /// of the set.
     ended: Totals,
     pub(super) has_ended: bool,
 }

@@ -131,8 +131,9 @@ impl Inspector {
     ///
     /// If the annotation of `kubectl apply` repeats a masked field, the annotation is masked, too.
     ///
-    /// Note: an index over a masked field reveals its values to a search, and errors of its function
-    /// can contain them. Exclude such an index with [`hide_index`](Self::hide_index).
+    /// Note: an index over a masked field reveals the field's values to a search, and errors of the
+    /// index function can contain them. Exclude such an index with
+    /// [`hide_index`](Self::hide_index).
     ///
     /// # Errors
     /// [`PathError`] if `path` is not a valid path of field names.

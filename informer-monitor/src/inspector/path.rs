@@ -52,15 +52,18 @@ impl Path {
                 None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
             };
             let is_bracket = rest.starts_with('[');
-            let name = segment.trim_matches(['"', '\'']);
-            let is_quoted = name.len() < segment.len();
+            let quoted =
+                ['"', '\''].iter().find_map(|quote| segment.strip_prefix(*quote)?.strip_suffix(*quote));
+            let (name, is_quoted) = (quoted.unwrap_or(segment), quoted.is_some());
             // No top-level field of an object has a slash in its name.
             let is_pointer = segments.is_empty() && segment.contains('/');
             if name.is_empty() || !is_quoted && (is_pointer || is_expression(segment)) {
                 return Err(error("expected field names separated by dots, as in spec.nodeName"));
             }
             if is_index(segment) || is_bracket && segment == "*" {
-                return Err(error("in lists, write containers.image, not containers[0].image"));
+                return Err(error(
+                    "in lists, write containers.image, not containers[0].image; as a field name, quote it: data[\"0\"]",
+                ));
             }
             segments.push(match segment {
                 "*" => Segment::Any,
@@ -108,7 +111,8 @@ pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Seg
 }
 
 /// Returns whether the segment has a meaning in other path languages, such as the filter
-/// `?(@.name=="a")` of `JSONPath`. Kubernetes allows no such names for labels, annotations and data.
+/// `?(@.name=="a")` of `JSONPath`. Kubernetes allows no such names for labels, annotations and
+/// data.
 fn is_expression(segment: &str) -> bool {
     segment == "$"
         || segment.trim() != segment
@@ -179,7 +183,7 @@ mod tests {
         for text in ["/spec/token", "spec/token", "{.spec.token}", "@.spec", "data.tls\\.key", "spec "] {
             assert!(Path::parse(text).is_err(), "{text:?}");
         }
-        for part in ["-1", "0:2", ":2", "0, 1", "?(@.b==\"c\")", "(@.length-1)", "\"\"", " b"] {
+        for part in ["-1", "0:2", ":2", "0, 1", "?(@.b==\"c\")", "?b=='c'", "(@.length-1)", "\"\"", " b"] {
             assert!(Path::parse(&format!("a[{part}].b")).is_err(), "{part:?}");
         }
     }

@@ -37,8 +37,7 @@ pub(super) struct EventDecoder {
 
 impl EventDecoder {
     /// Decodes one event: a line without blanks around it, or a protobuf message. An undecodable
-    /// object is a [`WatchEvent::RejectedObject`]; only an object of an unexpected type is an
-    /// error.
+    /// object gives a [`WatchEvent::RejectedObject`]; an object of an unexpected type gives an error.
     pub(super) fn decode<K>(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
         match self.encoding {
             Encoding::Json => self.decode_line(event),

@@ -33,7 +33,7 @@ pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
     let name = name.filter(|name| !name.is_empty() && is_readable(name));
     // I9: with a wrong namespace, the key would be that of another object. After a list, the object
     // would then count as deleted.
-    let has_namespace = namespace.as_deref().is_none_or(is_readable) && !lacks_metadata(object);
+    let has_namespace = namespace.as_deref().is_none_or(is_readable) && !has_unreadable_metadata(object);
     let resource_version = resource_version.filter(|version| is_readable(version));
     RejectedObject {
         key: name.filter(|_| has_namespace).map(|name| ObjectKey::new(namespace.as_deref(), &name)),
@@ -44,7 +44,7 @@ pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
 
 /// Returns whether a member of the object's metadata can't be read. This member can be the
 /// namespace.
-fn lacks_metadata(object: &Tape<'_>) -> bool {
+fn has_unreadable_metadata(object: &Tape<'_>) -> bool {
     let metadata = object.members(0).find(|(name, _)| *name == "metadata");
     metadata.is_some_and(|(_, at)| object.members(at).any(|(name, _)| name.contains(INVALID)))
 }

@@ -141,7 +141,10 @@ impl<const WRITES: bool> Object<WRITES> {
                 continue;
             }
             if seen.insert(number) {
-                self.reject_members("a protobuf field that is split or occurs twice");
+                // A second member with this name: if it is a part of the identity, the object has no
+                // key.
+                self.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
+                self.reject("a protobuf field that is split or occurs twice");
                 len += 1;
                 continue;
             }

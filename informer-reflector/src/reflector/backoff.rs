@@ -31,7 +31,8 @@ impl Backoff {
         Self { first, longest: longest.clamp(first, MAX), next: first }
     }
 
-    /// Returns the next wait, which is at least the one that the server requested.
+    /// Returns the next wait. It is at least as long as the wait that the server requested, of which
+    /// at most an hour counts.
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next.mul_f64(1.0 + fastrand::f64());
         self.next = (self.next * 2).min(self.longest);

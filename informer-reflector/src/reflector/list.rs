@@ -266,8 +266,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the request failed because its resource version has expired, is newer than the
-/// server's state, or makes the URL too long.
+/// Returns whether the request failed because its resource version has expired or is newer than the
+/// server's state. Also returns `true` if the request can't be built, because the version can make
+/// the URL too long.
 pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()

@@ -272,8 +272,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     async fn wait_after(&mut self, error: ListWatchError, next: Request) {
-        if matches!(error, ListWatchError::Status { .. }) && !error.is_unavailable() {
-            self.finish_recovery(Outcome::Refused);
+        if !error.is_unavailable() {
+            self.finish_recovery(Outcome::Failed);
         }
         let mut wait = self.backoff.next(error.retry_after());
         let failures = error.is_unavailable().then(|| self.take_outage_failures(&error));

@@ -25,7 +25,8 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does
 /// that. By default, each reflector has its own value.
 ///
-/// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
+/// While the server is unavailable (it cannot be reached, returns 502, 503 or 504, or reports that
+/// its storage did not respond in time):
 /// - After a failure, each reflector backs off. The maximum backoff is half of the time since the
 ///   reflector's first failure in the outage. The maximum is never less than twice the first wait
 ///   of the [backoff](super::ReflectorConfig::backoff). The first wait is 0.8 seconds by default. A
@@ -40,8 +41,7 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 ///
 /// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
 /// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
-/// the server closes two streaming lists of a reflector early, without a complete list between
-/// them.
+/// the server closes two streaming lists of a reflector early, one after the other.
 #[derive(Clone)]
 pub struct SharedServer {
     inner: Arc<Inner>,
@@ -77,7 +77,8 @@ impl SharedServer {
         self.inner.unsupported.lock().insert(resource.to_owned(), until);
     }
 
-    /// Counts a reflector as failing until the returned value, which has no failure yet, is dropped.
+    /// Counts a reflector as failing until the returned value is dropped. The returned value has no
+    /// failure yet.
     pub(super) fn begin_failures(&self, resource: &str) -> OutageFailures {
         Outage::begin_failures(&self.inner.outage, resource)
     }

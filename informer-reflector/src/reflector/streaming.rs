@@ -1,7 +1,7 @@
 //! Streaming lists (KEP-3157): one request returns the existing objects, then a bookmark, and
 //! continues as the watch.
 //!
-//! Note: servers, proxies and fakes without streaming lists ignore the parameters and return an
+//! Note: some servers, proxies and fakes without streaming lists ignore the parameters and return an
 //! ordinary watch, so the bookmark never arrives. client-go waits for the bookmark forever. This
 //! reflector makes a paged list after a stream that stalls. A watch can resume only from the
 //! bookmark's version, because the objects before the bookmark arrive in any order.

@@ -105,7 +105,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let was_useful = self.history.last_seen != from || began.elapsed() >= MIN_USEFUL_WATCH;
         match ending {
             Ending::Closed if was_useful && self.pace.take() => Step::Now(self.next_request()),
-            // Each watch advances, so a relist would not help.
+            // Watches advance or last a second, so a relist would not help.
             Ending::Closed if was_useful => {
                 let error = "the server closes each watch after a short time";
                 Step::Later(self.next_request(), ListWatchError::Interrupted(error.into()))

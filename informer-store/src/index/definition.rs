@@ -55,8 +55,8 @@ pub(crate) struct Applied<'a> {
 /// ([`AnyIndex::compute`]).
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// The index values for several changes, and old index values that [`AnyIndex::apply`] has
-/// replaced.
+/// The index values for several changes, and the values that no object has any more after these
+/// changes.
 struct ComputedValues<V> {
     /// One element for each change: the index values of the object. The element is empty if the
     /// change is a removal, or if the index function failed.
@@ -130,10 +130,10 @@ pub(crate) trait AnyIndex: Send + Sync {
         failures: &mut Failures,
     );
 
-    /// Returns the maximum number of values that [`apply`](Self::apply) adds to an index for this
-    /// number of changes. `computed` has the values that [`compute`](Self::compute) returned for
-    /// the same changes.
-    fn max_added_values(&self, computed: &Computed, changes: usize) -> usize;
+    /// Returns the number of values in `computed`, which [`compute`](Self::compute) has filled.
+    /// Returns `None` if the values are not computed before [`apply`](Self::apply): then each object
+    /// has at most one value.
+    fn computed_values(&self, computed: &Computed) -> Option<usize>;
 
     /// Applies changes to the index. Returns failed changes, as positions in `applied`. A change
     /// fails if the `Hash` or `Eq` of an index value panics; the index then lacks the object. A
@@ -226,12 +226,9 @@ impl<V: IndexValue> AnyIndex for Definition<V> {
         }
     }
 
-    fn max_added_values(&self, computed: &Computed, changes: usize) -> usize {
-        match computed.downcast_ref::<ComputedValues<V>>() {
-            Some(computed) => computed.rows.iter().map(SmallVec::len).sum(),
-            // A key has at most one value: the namespace.
-            None => changes,
-        }
+    fn computed_values(&self, computed: &Computed) -> Option<usize> {
+        let computed = computed.downcast_ref::<ComputedValues<V>>()?;
+        Some(computed.rows.iter().map(SmallVec::len).sum())
     }
 
     fn apply(

@@ -134,7 +134,7 @@ pub(crate) trait AnyIndexState: Send + Sync {
     fn boxed_clone(&self) -> Box<dyn AnyIndexState>;
 
     /// Returns whether adding this number of values makes the hash table grow.
-    fn would_grow(&self, additional: usize) -> bool;
+    fn would_rebuild_large_table(&self, additional: usize) -> bool;
 
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
@@ -163,8 +163,8 @@ impl<V: IndexValue> AnyIndexState for IndexState<V> {
         Box::new(Self { values: self.values.clone() })
     }
 
-    fn would_grow(&self, additional: usize) -> bool {
-        self.values.would_grow(additional)
+    fn would_rebuild_large_table(&self, additional: usize) -> bool {
+        self.values.would_rebuild_large_table(additional)
     }
 
     fn union_of(&self, values: &dyn Any) -> Posting {

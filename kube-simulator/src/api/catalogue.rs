@@ -1,5 +1,5 @@
-//! [`Catalogue`]: the set of served resources. It contains the stored objects of each custom
-//! resource.
+//! [`Catalogue`]: the resources that the simulator serves, and the table with the stored objects of
+//! each resource.
 
 use std::sync::Arc;
 
@@ -47,13 +47,13 @@ impl Served {
     }
 }
 
-/// The served resources, and the storage of each custom resource. The storage remains until the
+/// The served resources, and the tables of all custom resources. A table remains until the
 /// definition of the custom resource is deleted, even while no version is served.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     /// The served resources. The key is the URL path, such as `/apis/apps/v1/deployments`.
     served: DashMap<String, Arc<Served>>,
-    /// The storage of each custom resource. The key is the name of the custom resource definition.
+    /// The table of each custom resource. The key is the name of the custom resource definition.
     defined: DashMap<String, Arc<Table>>,
     /// The spec with which each custom resource was last served. The key is the name of the custom
     /// resource definition.

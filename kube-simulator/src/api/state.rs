@@ -57,6 +57,8 @@ impl Api {
 
     /// Serves a resource unless it is already served.
     pub(crate) fn register(&self, kind: ResourceKind) {
+        // A restore must not miss the new table.
+        let _serving = self.catalogue.serving.lock();
         let (path, v1_kind) = (kind.collection_path(), autoscaling::v1_kind(&kind));
         self.catalogue.add(path.clone(), || {
             let table = self.new_table(kind.clone());

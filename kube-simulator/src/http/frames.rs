@@ -33,7 +33,8 @@ pub(super) struct Frames {
 
 impl Frames {
     /// Processes bytes that have arrived from the client. Returns whether nothing was incomplete
-    /// before one of these bytes. If so, the time for the current frame or header block begins.
+    /// before one of these bytes. If so, a frame or header block that is incomplete now has begun
+    /// with these bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> bool {
         let mut begins = false;
         while !bytes.is_empty() {

@@ -114,13 +114,14 @@ impl<S> HeadLimit<S> {
             Some(frames) => frames.take(arrived),
             None => self.begins_head(arrived),
         };
-        if begins {
-            self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
-        }
-        match &self.frames {
+        let is_limited = match &self.frames {
             Some(frames) => frames.is_incomplete(),
             None => self.progress.state() == READING,
+        };
+        if begins && is_limited {
+            self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
         }
+        is_limited
     }
 
     /// Returns whether the client has begun the next head of an HTTP/1.1 connection. If so, sets

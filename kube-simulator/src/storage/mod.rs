@@ -1,7 +1,8 @@
 //! The simulator's etcd and watch cache: current objects, and their history.
 //!
-//! Lock order: first the lock of a `Table`, then at most one lock inside a `Revision`, a `Notifier`
-//! or a `Budget`. Three operations also take other locks while they hold a table's lock:
+//! Lock order: first `Catalogue::serving`, then the lock of a `Table`, then at most one lock inside
+//! a `Revision`, a `Notifier` or a `Budget`. Three operations also take other locks while they hold
+//! a table's lock:
 //!
 //! - A server-side apply that creates an object: the locks of the catalogue, and of the tables of
 //!   namespaces and of custom resource definitions.

@@ -128,7 +128,7 @@ impl Revision {
         }
     }
 
-    /// Does the same as [`set_lag`](Self::set_lag), but for all replicas.
+    /// Sets by how many revisions the watch cache of every replica lags behind the storage.
     pub(crate) fn set_all_lags(&self, behind: u64) {
         for lag in &mut *self.stored.lags.lock() {
             lag.set(behind, self.stored());

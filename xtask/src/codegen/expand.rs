@@ -1,5 +1,5 @@
 //! Generates Rust modules for Kubernetes' own kinds: their accessors, and lists of names that
-//! accessors of custom resources must not have.
+//! accessors and indexes of custom resources must not have.
 //!
 //! Accessors are the methods that lead to an informer, such as `core`, `v1` and `pods` in
 //! `factory.core().v1().pods()`.

@@ -53,6 +53,7 @@ pub(super) fn key_and_value(entry: &[u8]) -> Result<(&[u8], Content<'_>), Malfor
     while let Some((number, content)) = parts.next()? {
         match (number, content) {
             (1, Content::Bytes(bytes)) => key = bytes,
+            (1, _) => return Err(Malformed),
             (2, content) => value = content,
             _ => {}
         }

@@ -53,7 +53,8 @@ impl Drop for OutageFailures {
 
 #[derive(Default)]
 pub(super) struct Outage {
-    /// The number of responses to all reflectors, not counting 502, 503 and 504.
+    /// The number of responses to all reflectors, not counting those that show that the server is
+    /// unavailable.
     responses: AtomicU64,
     state: Mutex<State>,
 }
@@ -95,8 +96,8 @@ impl State {
 }
 
 impl Outage {
-    /// Calls `change` under the lock. Then wakes waiters without the lock, because a waker can run the
-    /// woken task at once (I8).
+    /// Calls `change` under the lock. Then wakes waiters without the lock, because a waker can run
+    /// the woken task at once (I8).
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let (result, to_wake) = {
             let mut state = self.state.lock();
@@ -223,7 +224,7 @@ impl Outage {
             match outcome {
                 Some(Outcome::Resumed) => recovering.resumed += 1,
                 Some(Outcome::Relisted) => recovering.relisted += 1,
-                Some(Outcome::Refused) => is_over = !is_awaited,
+                Some(Outcome::Failed) => is_over = !is_awaited,
                 None => {}
             }
             // One complete list or lasting watch of any reflector shows that the server works.
@@ -264,9 +265,9 @@ pub(super) enum Outcome {
     Resumed,
     /// The reflector's list is complete.
     Relisted,
-    /// The available server has responded to the reflector's request with an error, for example
-    /// with status 429.
-    Refused,
+    /// The server has responded, but the reflector's list or watch has failed, for example with
+    /// status 429.
+    Failed,
 }
 
 /// The recovery of a reflector from an outage. Dropping this guard ends the recovery.

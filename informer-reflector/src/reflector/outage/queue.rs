@@ -54,8 +54,8 @@ pub(super) enum Permission {
 }
 
 impl Waiter {
-    /// Returns the key that orders the waiters: the waiter with the lowest key is first. Waiters for
-    /// whom only their own resource is unavailable come last.
+    /// Returns the key that orders the waiters: the waiter with the lowest key is first. Waiters
+    /// for whom only their own resource is unavailable come last.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.only_own_resource, self.sort_time, self.id)
     }
@@ -146,9 +146,9 @@ impl Queue {
         }
     }
 
-    /// Makes two more extra permissions available, and lets the next turn follow without a pause. All
-    /// waiters wake and check for a permission. A waiter whose `Retry-After` is not over checks again
-    /// when it is over.
+    /// Makes two more extra permissions available, and lets the next turn follow without a pause.
+    /// All waiters wake and check for a permission. A waiter whose `Retry-After` is not over checks
+    /// again when the `Retry-After` is over.
     pub(super) fn permit_more(&mut self, now: Instant) {
         self.last_turn = None;
         self.extra_permissions = (self.extra_permissions + EXTRA_PER_RESPONSE).min(self.waiters.len());

@@ -1,7 +1,7 @@
 //! Deletes objects.
 //!
-//! An object is removed at once unless a finalizer, a kubelet, or the content of a namespace blocks
-//! the removal. A blocked object is marked with a deletion timestamp, and removed later.
+//! An object is removed at once unless a finalizer or a kubelet blocks the removal, or the object is
+//! a namespace. Such an object is marked with a deletion timestamp, and removed later.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;

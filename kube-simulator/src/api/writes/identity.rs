@@ -9,8 +9,9 @@ use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
 /// Checks `apiVersion`, `kind` and namespace, and converts the body to the stored version. A body
-/// can omit `apiVersion` and `kind`. If a body omits the namespace, this function sets it; if the
-/// body has another namespace than the request, returns an error.
+/// can omit `apiVersion` and `kind`. In a request for a namespace, sets the namespace of a body
+/// that omits it, and returns an error if the body has another namespace. In a request without a
+/// namespace, removes the namespace of the body.
 pub(super) fn check_type_and_namespace(
     kind: &ResourceKind,
     namespace: Option<&str>,

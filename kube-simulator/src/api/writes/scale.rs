@@ -56,7 +56,13 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
                 scale.clone()
             }
             Rescale::Patch(patch) => match show(paths, &Value::Object(before.clone())) {
-                Value::Object(scale) => patch.apply(kind, scale)?,
+                Value::Object(scale) => {
+                    let scale = patch.apply(kind, scale)?;
+                    let plural = format!("{}/scale", kind.plural);
+                    let subresource = ResourceKind { plural, ..kind.clone() };
+                    check_uid(&subresource, &old, metadata_str(&scale, "uid"))?;
+                    scale
+                }
                 _ => Body::new(),
             },
         };
@@ -69,8 +75,8 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
     })
 }
 
-/// Applies a `Scale` with server-side apply. The manager becomes an owner of the object's field for
-/// replicas.
+/// Applies a `Scale` with server-side apply. If the `Scale` has replicas, the manager then owns the
+/// object's field for replicas, possibly together with other managers.
 fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let path = &paths(kind)?.spec_replicas;

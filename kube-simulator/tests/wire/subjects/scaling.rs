@@ -210,6 +210,9 @@ async fn a_scale_of_another_uid_is_a_conflict(server: Server) {
         format!("Precondition failed: UID in precondition: another, UID in object meta: {}", uid(&object));
     let answer = server.put(&format!("{path}/scale"), &other).await;
     answer.refused_with(409, "Conflict", &message).is_about("apps", "deployments", "a");
+    let patch = json!({ "metadata": { "uid": "another" }, "spec": { "replicas": 3 } });
+    let answer = server.patch(&format!("{path}/scale"), MERGE, &patch).await;
+    answer.refused_with(409, "Conflict", &message).is_about("apps", "deployments/scale", "a");
 }
 
 async fn a_scale_of_another_name_or_namespace_is_refused(server: Server) {

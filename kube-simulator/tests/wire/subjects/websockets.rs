@@ -17,7 +17,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(websocket_sends_protobuf_without_lengths),
         scenario(websocket_sends_the_end_of_a_streaming_list),
         scenario(an_error_in_a_websocket_is_an_event),
-        scenario(websocket_expect_normal_close_at_its_timeout),
+        scenario(websocket_is_closed_normally_at_its_timeout),
         scenario(close_of_a_websocket_by_the_client_is_answered),
         scenario(messages_to_a_websocket_are_ignored),
         scenario(websocket_uses_the_requested_protocol),
@@ -88,7 +88,7 @@ async fn an_error_in_a_websocket_is_an_event(server: Server) {
     assert!(matches!(watch.next().await, Frame::Close(_)));
 }
 
-async fn websocket_expect_normal_close_at_its_timeout(server: Server) {
+async fn websocket_is_closed_normally_at_its_timeout(server: Server) {
     let mut watch = WebSocketWatch::open(&server, &[("timeoutSeconds", "5")], &[]).await;
     watch.expect_normal_close().await;
 }

@@ -86,7 +86,7 @@ impl Server {
             Ok(sent.is_some())
         })?;
         sent.context("cannot send the events: the client has no watch, or does not read its watch")?
-            .context("cannot send the events: has the client ended? Its message is then above")
+            .context("cannot send the events; if the client has ended, its message is above")
     }
 }
 
@@ -95,7 +95,8 @@ impl Server {
 struct Replay {
     objects: Objects,
     batches: Mutex<Receiver<Batch>>,
-    /// The result of each batch that has a rate; see [`Server::sent`].
+    /// Receives one result for each batch of events that is sent at a fixed rate: the send times of
+    /// the events, in nanoseconds.
     times: Sender<anyhow::Result<Vec<u64>>>,
 }
 
