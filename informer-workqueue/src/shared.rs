@@ -8,7 +8,6 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -47,6 +46,19 @@ pub(crate) enum GetOutcome<T> {
     Nothing(Option<Instant>),
 }
 
+/// Wakes workers when it is dropped by a panic of a key's `Eq` or `Clone`. The keys that were added
+/// before, and the key for which the panicking worker was woken, then need another worker.
+struct WakesOnPanic<'s, T>(&'s Mutex<State<T>>);
+
+impl<T> Drop for WakesOnPanic<'_, T> {
+    fn drop(&mut self) {
+        let wakers = self.0.lock().choose_wakers();
+        if let Some(wakers) = wakers {
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
 impl<T> Shared<T> {
     pub(crate) fn new(
         name: String,
@@ -58,27 +70,23 @@ impl<T> Shared<T> {
         Self { name, state, hashing: Hashing::default(), grouping, limiter, metrics, clock: Clock::new() }
     }
 
-    /// Calls `change` with the locked state, and then wakes waiters and reports metrics, even if
-    /// `change` panics.
+    /// Calls `change` with the locked state, and then wakes waiters and reports metrics.
     #[inline]
     fn change<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
+        let wakes_on_panic = WakesOnPanic(&self.state);
         let mut state = self.state.lock();
-        // `Eq` or `Clone` of a key can panic. The keys that `change` has added before, and the key
-        // for which the panicking worker was woken, then need another worker.
-        let result = catch_unwind(AssertUnwindSafe(|| change(&mut state)));
+        let result = change(&mut state);
         let wakers = state.choose_wakers();
         let added = state.take_added();
         drop(state);
+        std::mem::forget(wakes_on_panic);
         if let Some(wakers) = wakers {
             wakers.into_iter().for_each(Waker::wake);
         }
         if let Some(metrics) = &self.metrics {
             (0..added).for_each(|_| metrics.added(&self.name));
         }
-        match result {
-            Ok(result) => result,
-            Err(payload) => resume_unwind(payload),
-        }
+        result
     }
 
     /// Adds the keys whose delay is over, and calls `change` with the locked state. Then wakes

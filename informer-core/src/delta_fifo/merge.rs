@@ -6,9 +6,9 @@
 //!
 //! - Of a deletion and a release, the deletion.
 //! - Of two releases, the later one.
-//! - Of two deletions, the earlier one. Exception: the later one if it has the object's final state
-//!   ([`Deleted::is_exact`](crate::Deleted::is_exact)), or if the earlier one has no state of the
-//!   object.
+//! - Of two deletions, the earlier one. Exception: the later one if it is that of the same object and
+//!   has the object's final state ([`Deleted::is_exact`](crate::Deleted::is_exact)), or if the
+//!   earlier one has no state of the object.
 
 use smallvec::smallvec;
 
@@ -19,7 +19,10 @@ use crate::{Delta, Deltas};
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {
         (Some(Delta::Deleted(earlier)), Delta::Deleted(later)) => {
-            let later_counts = later.is_exact() || (!earlier.is_exact() && earlier.last_known().is_none());
+            // Between the deletions of two objects, the addition of the second object was left out.
+            let is_same = earlier.uid().zip(later.uid()).is_none_or(|(earlier, later)| earlier == later);
+            let is_empty = !earlier.is_exact() && earlier.last_known().is_none();
+            let later_counts = is_empty || is_same && later.is_exact();
             Some(Delta::Deleted(if later_counts { std::mem::replace(earlier, later) } else { later }))
         }
         (Some(released @ Delta::Released(_)), end) if end.is_end() => Some(std::mem::replace(released, end)),
@@ -42,20 +45,20 @@ pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<De
     superfluous
 }
 
-/// Returns the last removal of a failed item. Newer changes of its key make all of its other
+/// Returns the first removal of a failed item. Newer changes of its key make all of its other
 /// changes obsolete. The removal is not obsolete: the newer changes can be those of a new object
-/// with the same key, and the consumer must receive the removal of the earlier object.
-pub(super) fn last_removal<K>(deltas: &Deltas<K>) -> Option<&Delta<K>> {
-    let mut removals = deltas.iter().rev().filter(|delta| delta.is_end());
+/// with the same key, and the consumer must receive the removal of the object that it has.
+pub(super) fn first_removal<K>(deltas: &Deltas<K>) -> Option<&Delta<K>> {
+    let mut removals = deltas.iter().filter(|delta| delta.is_end());
     // If the item has a deletion and a release, the deletion is kept: a deletion must not become a
     // release.
     removals.clone().find(|delta| delta.is_deleted()).or_else(|| removals.next())
 }
 
-/// Removes all changes of a requeued item except its [`last_removal`], and returns the earlier
+/// Removes all changes of a requeued item except its [`first_removal`], and returns the earlier
 /// content of `deltas`. The caller must then add a newer change.
 #[inline(never)] // Otherwise the compiler possibly does not inline the callers, as for `append`.
 pub(super) fn take_obsolete<K>(deltas: &mut Deltas<K>) -> Deltas<K> {
-    let removal = last_removal(deltas).cloned();
+    let removal = first_removal(deltas).cloned();
     std::mem::replace(deltas, removal.into_iter().collect())
 }

@@ -19,7 +19,7 @@ use smallvec::smallvec;
 use super::Pending;
 use super::feeds::{Feeds, Progress};
 use super::in_flight::{InFlight, InFlightItems, Processed, Taken};
-use super::merge::{append, last_removal, prepend, take_obsolete};
+use super::merge::{append, first_removal, prepend, take_obsolete};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
@@ -343,7 +343,7 @@ impl<K: 'static> State<K> {
     }
 
     /// Requeues one item: `position` is its index in the batch in flight, `taken`. If newer changes
-    /// of its key are queued, requeues only its [`last_removal`], because its other changes are
+    /// of its key are queued, requeues only its [`first_removal`], because its other changes are
     /// obsolete. Otherwise the next change of its key makes them obsolete. Also removes the
     /// watermark from `taken`, because the consumer's store will lack the changes of this item.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
@@ -361,7 +361,7 @@ impl<K: 'static> State<K> {
             Some(newer) => {
                 let newer = &mut self.items[newer];
                 newer.initial |= initial;
-                let removal = last_removal(&failed.deltas).cloned();
+                let removal = first_removal(&failed.deltas).cloned();
                 self.garbage.extend(removal.and_then(|removal| prepend(&mut newer.deltas, removal)));
             }
             None => self.push_back(Pending { initial, requeued: true, ..failed.clone() }),

@@ -596,6 +596,30 @@ fn failing_key_keeps_only_a_removal_and_newer_changes() {
 }
 
 #[test]
+fn requeue_keeps_the_deletion_of_the_object_that_the_consumer_has() {
+    let object = |uid: &str, version: u64| {
+        Cached::from_parts(ObjectKey::cluster_scoped("a"), version.into(), uid.into(), "x")
+    };
+    for is_requeued_first in [false, true] {
+        let queue = DeltaFifo::new();
+        queue.delete(Deleted::exact(object("first", 1)));
+        queue.add(object("second", 2));
+        let mut batch = pop_now(&queue);
+        if is_requeued_first {
+            batch.requeue(0);
+        }
+        queue.delete(Deleted::exact(object("second", 3)));
+        if !is_requeued_first {
+            batch.requeue(0);
+        }
+        drop(batch);
+        let batch = pop_now(&queue);
+        let [Delta::Deleted(deleted)] = &batch.items()[0].deltas[..] else { panic!("{batch:?}") };
+        assert_eq!(deleted.uid(), Some(&"first".into()));
+    }
+}
+
+#[test]
 fn requeued_deletion_is_merged_with_a_newer_deletion() {
     let queue = DeltaFifo::new();
     queue.delete(Deleted::exact(object("a", 1, "last")));

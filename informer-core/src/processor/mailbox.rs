@@ -209,17 +209,16 @@ impl<K> Mailbox<K> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return None;
         }
-        let (unread, waker) = {
+        let mut garbage = Garbage::none();
+        let (unread, waker) = self.shared.with_sections(&mut garbage, |sections, _| {
             let mut state = self.state.lock();
             state.closed = true;
-            (state.inbox.clear(), state.waker.take())
-        };
-        let mut garbage = Garbage::none();
-        if let Some(part) = &unread.shared {
             // The statistics of the handler still count the events that were merged for it.
-            let count = |sections: &mut _, _: &mut _| self.shared.count(sections, part).1;
-            let merged = self.shared.with_sections(&mut garbage, count);
-            self.state.lock().inbox.merged += merged;
+            let part = state.inbox.shared.as_ref();
+            state.inbox.merged += part.map_or(0, |part| self.shared.count(sections, part).1);
+            (state.inbox.clear(), state.waker.take())
+        });
+        if let Some(part) = &unread.shared {
             self.shared.remove(part, &mut garbage);
         }
         waker.into_iter().for_each(Waker::wake);
