@@ -1,5 +1,6 @@
 //! Reads and checks definitions. In this crate, a definition is a `CustomResourceDefinition`. A
-//! version of a definition is usable if its schema has a `spec` with properties.
+//! version of a definition is usable if its schema has a `spec` with properties, and if its name can
+//! be a name in Rust.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::shared::names::ident;
 
 /// The parts of a `CustomResourceDefinition` that the generator needs.
 #[derive(Debug)]
@@ -139,11 +142,11 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
         match check_version(&version) {
             Ok(fields) => {
                 left_out.extend(fields.into_iter().map(|field| {
-                    format!(
-                        "the field `{field}` of `{}` in {}: generated types have only `spec` and `status`",
-                        version.name,
-                        place()
-                    )
+                    let why = match field.as_str() {
+                        "status" => "its schema has no properties",
+                        _ => "generated types have only `spec` and `status`",
+                    };
+                    format!("the field `{field}` of `{}` in {}: {why}", version.name, place())
                 }));
                 versions.push(version.name);
             }
@@ -172,20 +175,33 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
 /// Checks that Rust types can be generated for the version. The error is the reason why they
 /// cannot.
 ///
-/// Returns the top-level fields of the schema that the generated types lack: all fields except
-/// `apiVersion`, `kind`, `metadata`, `spec` and `status`.
+/// Returns the top-level fields of the schema that the generated types lack: a `status` without
+/// properties, and all fields except `apiVersion`, `kind`, `metadata`, `spec` and `status`.
 fn check_version(version: &Version) -> Result<Vec<String>, &'static str> {
+    if ident(&version.name).is_err() {
+        return Err("its name cannot be a name in Rust; use kube's DynamicObject");
+    }
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {
         return Err("the version has no schema; add `schema.openAPIV3Schema.properties`");
     };
-    if !fields.get("spec").is_some_and(|spec| spec["properties"].is_object()) {
+    // kopium generates no type for a schema without properties that preserves unknown fields.
+    let is_usable = |spec: &Value| {
+        let is_open = spec["x-kubernetes-preserve-unknown-fields"] == true;
+        spec["properties"].as_object().is_some_and(|properties| !is_open || !properties.is_empty())
+    };
+    if !fields.get("spec").is_some_and(is_usable) {
         return Err(
             "its schema has no `spec` with properties, so no types can be generated; use kube's DynamicObject",
         );
     }
-    let known = ["apiVersion", "kind", "metadata", "spec", "status"];
-    Ok(fields.keys().filter(|field| !known.contains(&field.as_str())).cloned().collect())
+    let is_generated = |field: &str, schema: &Value| match field {
+        "apiVersion" | "kind" | "metadata" | "spec" => true,
+        "status" => schema["properties"].as_object().is_some_and(|properties| !properties.is_empty()),
+        _ => false,
+    };
+    let lacking = fields.iter().filter(|(field, schema)| !is_generated(field, schema));
+    Ok(lacking.map(|(field, _)| field.clone()).collect())
 }
 
 /// Fails if two definitions of a group have the same kind or the same resource.
@@ -285,6 +301,12 @@ spec:
             ("served: true", "served: false", "no served version"),
             ("schema: {", "other: {", "no schema"),
             ("spec: { properties: {} }", "status: {}", "no `spec` with properties"),
+            (
+                "spec: { properties: {} }",
+                "spec: { properties: {}, x-kubernetes-preserve-unknown-fields: true }",
+                "no `spec` with properties",
+            ),
+            ("name: v1,", "name: v1-beta,", "its name cannot be a name in Rust"),
         ] {
             fs::write(&paths[0], WIDGET.replace("idget", "adget")).unwrap();
             fs::write(&paths[1], WIDGET.replacen(from, to, 1)).unwrap();
@@ -307,6 +329,20 @@ spec:
             found.left_out.iter().zip(&reported).all(|(said, expected)| said.starts_with(expected)),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn status_without_properties_is_reported() {
+        for (status, is_reported) in [
+            ("status: { x-kubernetes-preserve-unknown-fields: true }", true),
+            ("status: { properties: {} }", true),
+            ("status: { properties: { a: {} } }", false),
+        ] {
+            let found = parsed(&WIDGET.replace("{ spec: {", &format!("{{ {status}, spec: {{"))).unwrap();
+            let expected = "the field `status` of `v1` in ";
+            let reported = found.left_out.iter().filter(|reason| reason.starts_with(expected)).count();
+            assert_eq!((found.usable.len(), reported == 1), (1, is_reported), "{found:?}");
+        }
     }
 
     #[test]

@@ -45,8 +45,9 @@ pub use kopium::VERSION as KOPIUM_VERSION;
 
 /// Generates types and accessors for the `CustomResourceDefinition`s in some files.
 ///
-/// Versions whose schema has no `spec` with properties are skipped, and listed in
-/// [`Report::skipped`]. The order of the definitions does not change the output.
+/// A version is skipped, and listed in [`Report::skipped`], if its schema has no `spec` with
+/// properties, or if its name cannot be a name in Rust, such as `v1-beta`. The order of the
+/// definitions does not change the output.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Generator {

@@ -65,8 +65,14 @@ impl Types {
             .with_context(|| format!("kopium generated invalid Rust for {}; {INSTEAD}", place()))?;
         let mut named = BTreeSet::new();
         collect(file.to_token_stream(), &mut named);
-        let defined: BTreeSet<String> = file.items.iter().filter_map(name).collect();
         let root = root_name(&definition.kind);
+        let mut defined: BTreeSet<String> = BTreeSet::new();
+        for name in file.items.iter().filter_map(name) {
+            if name == root || defined.contains(&name) {
+                bail!("two types of {} have the name `{name}`; {INSTEAD}", place());
+            }
+            defined.insert(name);
+        }
         if !defined.contains(&format!("{root}Spec")) {
             bail!("kopium generated no type `{root}Spec` for {}; {INSTEAD}", place());
         }
@@ -80,7 +86,19 @@ impl Types {
             }
         }
         let source = with_missing(&open_enums(&source, &file), &root, &file, &defined);
+        let source = without_missing_status(source, &root, &defined);
         let indexes = indexes::indexes(definition, version, &root, &file);
+        let of_indexes = indexes_name(&root);
+        // A type that is only named gets an alias.
+        if !indexes.is_empty() && named.contains(&of_indexes) {
+            bail!(
+                "a type of {} and the trait for its indexes both have the name `{of_indexes}`; {INSTEAD}",
+                place()
+            );
+        }
+        if source.lines().filter(|line| line.starts_with(SPEC)).count() > 1 {
+            bail!("kopium marked two types of {} as custom resources; {INSTEAD}", place());
+        }
         let spec = source.split_once(SPEC).and_then(|(before, after)| {
             let (derives, after) = after.split_once(")]")?;
             Some((before, derives, after))
@@ -101,7 +119,7 @@ impl Types {
     /// with the lookup methods of the indexes.
     pub(crate) fn exports(&self) -> TokenStream {
         let root = &self.root;
-        let indexes = format_ident!("{root}Indices");
+        let indexes = format_ident!("{}", indexes_name(&root.to_string()));
         if self.indexes.is_empty() { quote!(#root) } else { quote!({#root, #indexes}) }
     }
 
@@ -122,6 +140,11 @@ impl Types {
             ),
         )
     }
+}
+
+/// Returns the name of the trait that the derive `Informer` generates for the indexes of a kind.
+fn indexes_name(root: &str) -> String {
+    format!("{root}Indices")
 }
 
 fn name(item: &syn::Item) -> Option<String> {
@@ -188,6 +211,17 @@ fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<S
     })
 }
 
+/// Removes the attribute for the status if its type does not exist. kopium prints the attribute
+/// without the type if the status has no properties and another type has a name that ends in
+/// `Status`.
+fn without_missing_status(source: String, root: &str, defined: &BTreeSet<String>) -> String {
+    let status = format!("{root}Status");
+    if defined.contains(&status) {
+        return source;
+    }
+    source.replace(&format!("#[kube(status = \"{status}\")]\n"), "")
+}
+
 fn types_of(fields: &syn::Fields, named: &mut BTreeSet<String>) {
     for field in fields {
         collect(field.ty.to_token_stream(), named);
@@ -209,7 +243,7 @@ fn collect(tokens: TokenStream, named: &mut BTreeSet<String>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::shared::format::tests::root;
@@ -304,6 +338,37 @@ pub struct HttpWidgetSpec {
             let source = SOURCE.replace("HttpWidget", root);
             let types = Types::parse(&Definition { kind: kind.into(), ..widget() }, "v1", &source).unwrap();
             assert_eq!(types.exports().to_string(), root);
+        }
+    }
+
+    #[test]
+    fn status_attribute_without_type_is_removed() {
+        let attribute = "#[kube(status = \"HttpWidgetStatus\")]\n";
+        let source = SOURCE.replace("pub struct", &format!("{attribute}pub struct"));
+        for (more, is_kept) in [("", false), ("\npub struct HttpWidgetStatus {}\n", true)] {
+            let types = Types::parse(&widget(), "v1", &format!("{source}{more}")).unwrap();
+            assert_eq!(types.source.contains(attribute), is_kept, "{}", types.source);
+        }
+    }
+
+    #[test]
+    fn duplicate_type_names_are_reported() {
+        let selectable = json!([{ "jsonPath": ".spec.on" }]);
+        let value = json!({ "spec": { "versions": [{ "name": "v1", "selectableFields": selectable }] } });
+        let definition = Definition { value, ..widget() };
+        let marked = "#[derive(CustomResource, Deserialize)]\npub enum HttpWidgetSpecPodSpec { A }\n";
+        for (more, expected) in [
+            ("pub struct HttpWidgetSpec {}", "two types of"),
+            ("pub struct HttpWidget {}", "two types of"),
+            ("pub struct A {}\npub enum A {}", "have the name `A`"),
+            ("pub struct HttpWidgetIndices {}", "the trait for its indexes"),
+            ("pub struct A { pub a: HttpWidgetIndices }", "the trait for its indexes"),
+            (marked, "marked two types"),
+        ] {
+            let source = format!("{SOURCE}{more}\n");
+            let message = format!("{:#}", Types::parse(&definition, "v1", &source).unwrap_err());
+            let has_remedy = message.contains("`HTTPWidget` (v1) of a.yaml") && message.contains(INSTEAD);
+            assert!(has_remedy && message.contains(expected), "{more}: {message}");
         }
     }
 

@@ -230,3 +230,21 @@ async fn relist_on_a_server_without_versions_is_counted() {
     within(world.simulator.wait_for_requests(&lists, 2)).await;
     world.assert_counted("reflector_relists_total", "no-version");
 }
+
+#[tokio::test(start_paused = true)]
+async fn relist_after_an_incomplete_list_is_counted() {
+    let refuse = |simulator: SimulatorBuilder| simulator.streaming_lists(StreamingLists::Refused);
+    let world = World::with(refuse, ReflectorConfig::new().streaming_lists(false), "");
+    let version = world.simulator.resource_version();
+    let list = format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMapList","metadata":{{"resourceVersion":"{version}"}},"items":[{{"metadata":{{"name":"\ud800"}}}}]}}"#
+    );
+    let lists = RequestFilter::verb(Verb::List);
+    world.simulator.fail_next(1, lists.clone(), CannedResponse::raw(StatusCode::OK, list));
+    world.sync().await;
+    // A watch that ends within a second counts as failed.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.simulator.close_watches();
+    within(world.simulator.wait_for_requests(&lists, 2)).await;
+    world.assert_counted("reflector_relists_total", "incomplete-list");
+}

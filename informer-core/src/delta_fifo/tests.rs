@@ -596,7 +596,7 @@ fn failing_key_keeps_only_a_removal_and_newer_changes() {
 }
 
 #[test]
-fn requeue_keeps_the_deletion_of_the_object_that_the_consumer_has() {
+fn requeue_keeps_the_deletion_of_the_consumer_s_object() {
     let object = |uid: &str, version: u64| {
         Cached::from_parts(ObjectKey::cluster_scoped("a"), version.into(), uid.into(), "x")
     };

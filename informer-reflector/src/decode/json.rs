@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde::de::IgnoredAny;
 
 use super::prune_paths::{Field, Level};
+use super::repair::INVALID;
 use super::tape::{Span, Tape, Token};
 
 /// The maximum number of levels of nested arrays and objects in a value.
@@ -125,7 +126,8 @@ impl<'j> Scanner<'j> {
             self.expect(b':')?;
             let field = pruned.and_then(|level| level.field(tape.text_at(name_at)));
             match field {
-                Some(Field::Whole) => {
+                // I9: a damaged name can be that of the namespace, so the tape must contain it.
+                Some(Field::Whole) if !tape.text_at(name_at).contains(INVALID) => {
                     tape.truncate(name_at);
                     self.skip()?;
                 }

@@ -30,6 +30,8 @@ pub struct ReflectorCounts {
     /// - `fallback`: a streaming list failed, and a paged list follows.
     /// - `list-failed`: the previous list failed in another way.
     /// - `watch-failed`: a watch failed and cannot be resumed, or resuming has failed several times.
+    /// - `incomplete-list`: a watch has ended, and the list before it contained an object whose name
+    ///   or namespace could not be read.
     /// - `no-version`: a watch has ended, and can't resume because the last list had no resource
     ///   version.
     /// - `requested`: [`RelistHandle::request`](super::RelistHandle::request) was called, for example

@@ -117,8 +117,18 @@ impl<K> Listing<K> {
         }
     }
 
-    pub(super) fn all_quarantined(&self) -> &BTreeSet<ObjectKey> {
-        &self.quarantined
+    /// Returns the keys of the objects that are quarantined after this list. `before` contains the
+    /// keys of the objects that are quarantined before the list ends.
+    pub(super) fn all_quarantined(&self, mut before: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
+        if self.nameless == 0 {
+            return self.quarantined.clone();
+        }
+        // I10: an object that is missing in an incomplete list may still exist, and be undecodable.
+        for key in self.objects.iter().map(Cached::key).chain(self.changes.keys()) {
+            before.remove(key);
+        }
+        before.extend(self.quarantined.iter().cloned());
+        before
     }
 
     /// Returns the complete list, and the number of its objects, including quarantined ones.

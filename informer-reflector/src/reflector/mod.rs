@@ -233,7 +233,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let request_span = self.span_of(form);
             let step = self.send(form).instrument(request_span.span.clone()).await;
             self.record_end(request_span, &step);
-            let relist = step.relist_cause(form).map(|cause| (cause, step.error().map(ToString::to_string)));
+            let cause = step.relist_cause(form, self.history.is_last_list_incomplete);
+            let relist = cause.map(|cause| (cause, step.error().map(ToString::to_string)));
             request = match step {
                 Step::Now(next) => next,
                 Step::Requested => Request::List,

@@ -244,8 +244,11 @@ impl Reporter {
         }
     }
 
-    /// Ends the quarantine of every object whose key is not in `rejected`. After a complete list,
-    /// `rejected` has the keys of the listed objects that could not be decoded or transformed.
+    pub(super) fn quarantined_keys(&self) -> BTreeSet<ObjectKey> {
+        self.status.notes.lock().quarantined.keys().cloned().collect()
+    }
+
+    /// Ends the quarantine of every object whose key is not in `rejected`.
     pub(super) fn retain_quarantined(&mut self, rejected: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();

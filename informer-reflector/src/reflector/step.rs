@@ -57,7 +57,13 @@ impl Step {
     /// Returns why the next request is a list, as a key of
     /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists). Returns `None` if the next
     /// request is a watch. `ended_request` is the kind of the request before this step.
-    pub(super) fn relist_cause(&self, ended_request: Form) -> Option<&'static str> {
+    /// `is_last_list_incomplete` is the field of
+    /// [`ListHistory`](super::list::ListHistory::is_last_list_incomplete).
+    pub(super) fn relist_cause(
+        &self,
+        ended_request: Form,
+        is_last_list_incomplete: bool,
+    ) -> Option<&'static str> {
         let next = match self {
             Self::Requested => return Some("requested"),
             Self::Now(next) | Self::AtOnce(next, _) | Self::Later(next, _) => next,
@@ -69,6 +75,7 @@ impl Step {
             (Request::Pages, Form::StreamingList) => Some("fallback"),
             (_, Form::StreamingList | Form::PagedList) => Some("list-failed"),
             (_, Form::Watch) if self.error().is_some() => Some("watch-failed"),
+            (_, Form::Watch) if is_last_list_incomplete => Some("incomplete-list"),
             (_, Form::Watch) => Some("no-version"),
         }
     }

@@ -261,9 +261,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Step::Later(if is_enough { Request::List } else { self.next_request() }, error)
     }
 
-    /// Returns a watch, or a list if there is no version to resume from.
+    /// Returns a watch, or a list if there is no version to resume from or the last list was
+    /// incomplete.
     fn next_request(&self) -> Request {
-        if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
+        // I9: the store keeps objects that are missing in an incomplete list. Only a complete list
+        // shows which of them were deleted.
+        let needs_list = self.history.last_seen.is_empty() || self.history.is_last_list_incomplete;
+        if needs_list { Request::List } else { Request::Watch }
     }
 
     /// Adds the events in `received` to `gathered`. Returns how the watch ended, if it did.

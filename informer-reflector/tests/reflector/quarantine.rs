@@ -34,6 +34,45 @@ async fn i10_list_with_a_nameless_object_is_incomplete() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn i9_incomplete_list_is_repeated_when_its_watch_ends() {
+    let (events, line) = watch();
+    let lines = vec![
+        page(vec![item("a", "1"), item("b", "1")], "7"),
+        line,
+        // `b` was deleted, but the nameless object could be `b`.
+        page(vec![item("a", "1"), Err(malformed(None, ""))], "9"),
+        brief_watch(vec![added("c", "10")]),
+        page(vec![item("a", "1"), item("c", "10")], "11"),
+        brief_watch(vec![bookmark("12")]),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    send(&events, vec![error(410, "Expired")]);
+    run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 9", "list 10 all", "watch 11"]).await;
+    run.expect_notes(&["[a b]@7", "@7", "[a and more]@9", "+c@10", "[a c]@11"]).await;
+    // The watch after a complete list is resumed.
+    run.expect_requests(&["watch 12"]).await;
+    let causes: Vec<_> = run.status.recent_lists().iter().map(|list| list.cause).collect();
+    assert_eq!(causes, ["initial", "expired", "incomplete-list"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_incomplete_list_keeps_missing_objects_quarantined() {
+    let bad = |name| Err(malformed(Some(name), "2"));
+    let (events, line) = watch();
+    let lines = vec![
+        page(vec![bad("healed"), bad("missing")], "7"),
+        line,
+        page(vec![item("healed", "8"), Err(malformed(None, ""))], "9"),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    send(&events, vec![error(410, "Expired")]);
+    run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 9"]).await;
+    assert_eq!(run.status.quarantined(), [malformed(Some("missing"), "2")]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn i10_nameless_or_unknown_event_leads_to_a_relist() {
     for (kind, name) in [(RejectedKind::Changed, None), (RejectedKind::Unknown, Some("a"))] {
         let (events, line) = watch();

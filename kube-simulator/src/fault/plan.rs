@@ -94,6 +94,11 @@ pub struct PlannedFault {
 /// - [`ServerFault::HoldReplicas`]
 /// - [`ServerFault::ShutDown`], which also ends when another fault restarts the server
 ///
+/// The end of such a fault also resets the test's own setting of the same kind. For example, the
+/// end of [`ServerFault::HoldReplicas`] removes the lag that
+/// [`LaggingReplica::lag`](crate::LaggingReplica::lag) has set, and the end of
+/// [`ServerFault::LoseBookmarks`] undoes [`Simulator::lose_bookmarks`].
+///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
 ///

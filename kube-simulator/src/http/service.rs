@@ -114,8 +114,7 @@ where
     server.requests.push(recorded.clone());
     let (fault, stop) = (server.faults.take(&recorded), server.api.stop.clone());
     let one_by_one = head.extensions.get::<OneByOne>().is_some();
-    let unread = UnreadRequest { server, revision, recorded, one_by_one };
-    let answer = answer(unread, route, body);
+    let answer = answer(UnreadRequest { server, revision, recorded, one_by_one }, body);
     match fault {
         Some(fault) => fault.apply(answer, &stop).await,
         None => Ok(answer.await),
@@ -129,12 +128,26 @@ struct UnreadRequest {
     one_by_one: bool,
 }
 
-async fn answer<B>(unread: UnreadRequest, route: Route, body: B) -> HttpResponse
+/// Returns the target of a request, and the request with the verb for this target.
+///
+/// A custom resource definition can be created or deleted while a request is stalled or its body
+/// arrives. Callers must therefore not use the result of an earlier call after such a wait.
+fn locate(server: &Server, recorded: Arc<RecordedRequest>) -> (Route, Arc<RecordedRequest>) {
+    let route = route(server, &recorded.path);
+    let verb = route.verb(&recorded.method, collection::is_watch_requested(&recorded.query));
+    if verb == recorded.verb {
+        return (route, recorded);
+    }
+    (route, Arc::new(RecordedRequest { verb, ..RecordedRequest::clone(&recorded) }))
+}
+
+async fn answer<B>(unread: UnreadRequest, body: B) -> HttpResponse
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let UnreadRequest { server, revision, recorded, one_by_one } = unread;
+    let (route, recorded) = locate(&server, recorded);
     let cbor = server.settings.cbor;
     let refusals = accept::encoding_of_refusals(&recorded, cbor);
     let refused = |refusal: &Refusal| respond::status(refusal, refusals);
@@ -153,6 +166,7 @@ where
         // The connection is closed, because the server does not read the rest of the body.
         Err(refusal) => return respond::closing(refused(&refusal)),
     };
+    let (route, recorded) = locate(&server, recorded);
     let accepted = match &route {
         Route::Collection { served, .. } => accept::negotiate(&recorded, endpoint(&served.kind, None, cbor)),
         Route::Object { served, subresource, .. } => {

@@ -100,8 +100,10 @@ impl Simulator {
 /// Methods for faults of the whole server, such as a restart, a lost history or a restored backup.
 impl Simulator {
     /// Removes the history, including that of the watch cache: watches and lists at earlier
-    /// versions are answered with 410 `Expired`. Open watches continue. By contrast, the automatic
-    /// [compaction](crate::SimulatorBuilder::compaction_interval) affects only etcd.
+    /// versions are answered with 410 `Expired`. Open watches continue. A [lagging
+    /// replica](Self::lagging_replica) still accepts watches from the version that it has reached.
+    /// By contrast, the automatic [compaction](crate::SimulatorBuilder::compaction_interval)
+    /// affects only etcd.
     pub fn compact(&self) {
         self.server.api.compact();
     }

@@ -73,6 +73,14 @@ impl LaggingReplica {
     /// [`catch_up`](Self::catch_up), [`lag`](Self::lag) or
     /// [`hold_replicas`](crate::Simulator::hold_replicas). If the test restores a backup with an
     /// older version, the cache stops at that version.
+    ///
+    /// Exception: the cache needs the history of a resource to return earlier objects. These
+    /// methods clear the history, so lists then return the objects that were stored at the time of
+    /// the call, even if the cache has not reached their versions:
+    /// [`delete_corrupt`](crate::ObjectStore::delete_corrupt),
+    /// [`restart_without_history`](crate::Simulator::restart_without_history),
+    /// [`restore`](crate::Simulator::restore) and
+    /// [`restore_ahead`](crate::Simulator::restore_ahead).
     pub fn hold(&self) {
         self.lag(u64::MAX);
     }

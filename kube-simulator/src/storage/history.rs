@@ -96,7 +96,8 @@ pub(crate) struct History {
     /// later events.
     reachable: u64,
     window: Window,
-    /// New readers cannot start before this resource version.
+    /// New readers cannot start before this resource version. Exception: a watch of a lagging
+    /// server can start at that server's newest version.
     compacted_to: u64,
     /// The resource version at which the watch cache was last filled from etcd. The cache has no
     /// older events.
@@ -141,9 +142,9 @@ impl History {
     /// `server_version` is the newest resource version in the watch cache of the API server that
     /// serves the watch.
     pub(crate) fn oldest_watch_start(&self, server_version: u64) -> u64 {
+        let cached = self.window.floor().max(self.filled_at).max(self.compacted_to);
         // A watch that starts at the server's newest version needs no earlier events.
-        let cached = self.window.floor().max(self.filled_at).min(server_version);
-        cached.max(self.reachable).max(self.compacted_to)
+        cached.min(server_version).max(self.reachable)
     }
 
     /// Returns the lowest resource version at which etcd can start a watch or list objects.
@@ -153,7 +154,8 @@ impl History {
     }
 
     /// Rejects new readers that start before `revision`. Existing readers continue, because watches
-    /// on a real server survive a compaction.
+    /// on a real server survive a compaction. A lagging server still accepts new watches that start
+    /// at its newest version.
     pub(crate) fn compact(&mut self, revision: u64) {
         self.compacted_to = self.compacted_to.max(revision);
     }

@@ -106,6 +106,26 @@ async fn churn_replaces_pods_with_a_grace_period() {
     assert!(pods.iter().all(|pod| pod.metadata.deletion_timestamp.is_none()));
 }
 
+#[tokio::test]
+async fn populate_draws_another_name_for_a_pod_that_exists() {
+    let spec = ClusterSpec { pods: 1, ..ClusterSpec::default() };
+    let (first, _) = populated(&spec).await;
+    let existing = first.list_all::<Pod>().unwrap().remove(0).metadata;
+    let second = simulator().await;
+    let metadata = serde_json::json!({ "namespace": existing.namespace, "name": existing.name });
+    let pod = serde_json::json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata });
+    second.create(&pod).unwrap();
+    second.populate(&spec).unwrap();
+    assert_eq!(second.list_all::<Pod>().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn churn_with_the_highest_rate_stops() {
+    let (_simulator, cluster) = populated(&ClusterSpec { pods: 5, ..ClusterSpec::default() }).await;
+    let stop = tokio::time::sleep(Duration::from_millis(15));
+    assert!(cluster.churn(f64::MAX).run_until(stop).await.is_ok());
+}
+
 #[tokio::test(start_paused = true)]
 async fn churn_keeps_to_its_rate() {
     let (simulator, cluster) = populated(&ClusterSpec::default()).await;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::support::{Lines, call, get, names, patch, request, send};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const DEFINITION: &str =
+pub(crate) const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
-const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/a/crontabs";
+pub(crate) const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/a/crontabs";
 
 /// Returns a custom resource definition with two versions. Only the first version has subresources,
 /// and a schema with fields.

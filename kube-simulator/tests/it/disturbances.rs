@@ -12,7 +12,8 @@ use kube_simulator::{CannedResponse, Fault, Gate, RequestFilter, Simulator, Verb
 use serde_json::Value;
 use tower::Service as _;
 
-use crate::support::{Lines, MAPS, WATCH, config_map, get, request, send, simulator};
+use crate::definitions::{CRON_TABS, DEFINITION, cron_tab, cron_tabs, define};
+use crate::support::{Lines, MAPS, WATCH, call, config_map, get, names, request, send, simulator};
 
 fn any() -> RequestFilter {
     RequestFilter::any()
@@ -99,6 +100,24 @@ async fn stalled_request_takes_effect_on_release() {
     gate.release();
     assert!(gate.is_released());
     assert!(String::from_utf8_lossy(&list.await).contains("meanwhile"));
+}
+
+#[tokio::test]
+async fn stalled_write_goes_to_the_recreated_resource() {
+    let simulator = simulator().await;
+    let gate = Gate::new();
+    let creates = || RequestFilter::verb(Verb::Create).path(CRON_TABS);
+    define(&simulator, &cron_tabs()).await;
+    simulator.fail_next(1, creates(), Fault::stall(&gate));
+    let object = cron_tab("one");
+    let ((code, answer), ()) = tokio::join!(call(&simulator, Method::POST, CRON_TABS, &object), async {
+        simulator.wait_for_requests(&creates(), 1).await;
+        call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+        define(&simulator, &cron_tabs()).await;
+        gate.release();
+    });
+    assert_eq!(code, StatusCode::CREATED, "{answer}");
+    assert_eq!(names(&get(&simulator, CRON_TABS).await.1), ["one"]);
 }
 
 #[tokio::test(start_paused = true)]

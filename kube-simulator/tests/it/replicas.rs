@@ -178,6 +178,22 @@ async fn watch_of_a_lagging_replica_keeps_the_configured_lag() {
 }
 
 #[tokio::test]
+async fn held_replica_watches_from_its_newest_version_after_compact() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    simulator.create(&config_map("a", "one")).unwrap();
+    replica.hold();
+    simulator.create(&config_map("a", "two")).unwrap();
+    simulator.compact();
+    let list = get(&replica, &format!("{MAPS}?resourceVersion=0")).await.1;
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let path = format!("{MAPS}?watch=1&resourceVersion={version}");
+    let mut watch = send(&replica, &path).await.into_body();
+    replica.catch_up();
+    assert_eq!(next_names(&mut watch).await, ["two"]);
+}
+
+#[tokio::test]
 async fn replica_never_goes_back_in_time() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();

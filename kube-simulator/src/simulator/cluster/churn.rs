@@ -14,6 +14,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// After a delay, one tick makes at most as many changes as usually happen within this time.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
+/// Maximum number of changes in one tick, so that a churn of any rate can be stopped.
+const MAX_CHANGES_PER_TICK: f64 = 2_000.0;
+
 /// A change that [`Churn::step`] has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -70,8 +73,8 @@ impl Churn {
     /// # Errors
     ///
     /// [`Error::Refused`] if the simulator refuses a change. This happens only if an object with
-    /// the name of a new pod exists. For example, another client has created it, or a finalizer
-    /// keeps the deleted pod.
+    /// the name of a stateful set's new pod exists. For example, another client has created it, or
+    /// a finalizer keeps the deleted pod.
     ///
     /// # Cancel safety
     ///
@@ -92,7 +95,7 @@ impl Churn {
             // number is limited, so that they do not block the runtime. The limit is at least one
             // change, because lower limits would stop the churn.
             let passed = std::mem::replace(&mut last, Instant::now()).elapsed();
-            let most = (self.rate * MAX_CATCH_UP.as_secs_f64()).max(1.0);
+            let most = (self.rate * MAX_CATCH_UP.as_secs_f64()).clamp(1.0, MAX_CHANGES_PER_TICK);
             due = (due + self.rate * passed.as_secs_f64()).min(most);
             while due >= 1.0 {
                 due -= 1.0;
@@ -126,7 +129,8 @@ impl Churn {
             return Ok(Change::Missed);
         };
         let cluster = &mut self.cluster;
-        let pod = cluster.workloads[gone.workload].replacement(&gone, &mut cluster.draw);
+        let workload = &cluster.workloads[gone.workload];
+        let pod = workload.replacement(&gone, &cluster.pod_store, &mut cluster.draw);
         self.starting.push_back((pod.create(&cluster.pod_store)?, Stage::Node));
         Ok(Change::PodCreated)
     }

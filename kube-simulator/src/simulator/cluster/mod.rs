@@ -152,7 +152,7 @@ impl Cluster {
     }
 
     /// Returns a [`Churn`], which makes about this many changes per second while
-    /// [`Churn::run_until`] runs.
+    /// [`Churn::run_until`] runs. The maximum is 200,000; higher rates have the same effect.
     #[must_use]
     pub fn churn(self, changes_per_second: f64) -> Churn {
         Churn::new(self, changes_per_second)
@@ -161,7 +161,7 @@ impl Cluster {
     fn create_pods(&mut self, count: usize) -> Result<(), Error> {
         for index in 0..count {
             let workload = index % self.workloads.len();
-            let mut pod = self.workloads[workload].new_pod(workload, &mut self.draw);
+            let mut pod = self.workloads[workload].new_pod(workload, &self.pod_store, &mut self.draw);
             let node = &self.nodes[self.draw.random.usize(..self.nodes.len())];
             pod.run_on(node, &mut self.draw);
             self.pods.push(pod.create(&self.pod_store)?);

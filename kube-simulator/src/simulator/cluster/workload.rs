@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::names::{self, Names};
 use super::pod::{self, Pod};
 use super::{Draw, PodRef, managed_fields};
+use crate::simulator::ObjectStore;
 
 /// Every fifth workload is a stateful set.
 const STATEFUL_INTERVAL: usize = 5;
@@ -58,28 +59,34 @@ impl Workload {
         workload
     }
 
-    /// Builds a further pod of this workload; [`Pod::create`] stores the pod. `index` is the index
-    /// of this workload in the cluster.
-    pub(super) fn new_pod(&mut self, index: usize, draw: &mut Draw) -> Pod {
+    /// Builds a further pod of this workload; [`Pod::create`] stores the pod in `store`. `index` is
+    /// the index of this workload in the cluster.
+    pub(super) fn new_pod(&mut self, index: usize, store: &ObjectStore, draw: &mut Draw) -> Pod {
         let ordinal = self.pods;
         self.pods += 1;
         match self.template_hash {
-            Some(_) => self.pod_with_drawn_name(index, draw),
+            Some(_) => self.pod_with_drawn_name(index, store, draw),
             None => Pod::new(self.template.clone(), &format!("{}-{ordinal}", self.owner_name), index, draw),
         }
     }
 
     /// Builds a pod that replaces the deleted pod `gone`. In a stateful set, the new pod has the
-    /// same name; in a deployment, a new random name.
-    pub(super) fn replacement(&self, gone: &PodRef, draw: &mut Draw) -> Pod {
+    /// same name; in a deployment, a new random name that is unused in `store`.
+    pub(super) fn replacement(&self, gone: &PodRef, store: &ObjectStore, draw: &mut Draw) -> Pod {
         match self.template_hash {
-            Some(_) => self.pod_with_drawn_name(gone.workload, draw),
+            Some(_) => self.pod_with_drawn_name(gone.workload, store, draw),
             None => Pod::new(self.template.clone(), gone.name(), gone.workload, draw),
         }
     }
 
-    fn pod_with_drawn_name(&self, index: usize, draw: &mut Draw) -> Pod {
-        let name = format!("{}-{}", self.owner_name, names::suffix(&mut draw.random, 5));
+    fn pod_with_drawn_name(&self, index: usize, store: &ObjectStore, draw: &mut Draw) -> Pod {
+        let name = loop {
+            let name = format!("{}-{}", self.owner_name, names::suffix(&mut draw.random, 5));
+            // Large clusters and long churns draw some names twice.
+            if store.get(&format!("{}/{name}", self.namespace)).is_err() {
+                break name;
+            }
+        };
         Pod::new(self.template.clone(), &name, index, draw)
     }
 
