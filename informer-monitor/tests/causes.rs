@@ -242,8 +242,8 @@ async fn relist_after_an_incomplete_list_is_counted() {
     let lists = RequestFilter::verb(Verb::List);
     world.simulator.fail_next(1, lists.clone(), CannedResponse::raw(StatusCode::OK, list));
     world.sync().await;
-    // A watch that ends within a second counts as failed.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // An incomplete list is repeated only after the duration of a watch.
+    tokio::time::sleep(Duration::from_secs(5 * 60)).await;
     world.simulator.close_watches();
     within(world.simulator.wait_for_requests(&lists, 2)).await;
     world.assert_counted("reflector_relists_total", "incomplete-list");

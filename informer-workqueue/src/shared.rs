@@ -79,6 +79,7 @@ impl<T> Shared<T> {
         let wakers = state.choose_wakers();
         let added = state.take_added();
         drop(state);
+        // No panic: the code below wakes the workers.
         std::mem::forget(wakes_on_panic);
         if let Some(wakers) = wakers {
             wakers.into_iter().for_each(Waker::wake);

@@ -145,7 +145,7 @@ fn last_release(root: &Path) -> anyhow::Result<Option<String>> {
     let output = command.output().context("cannot start `git`, which lists tags")?;
     if !output.status.success() {
         bail!(
-            "cannot find the last release, because `git tag` failed; `--baseline` selects a commit: {}",
+            "cannot find the last release, because `git tag` failed; select a commit with `--baseline`; git says: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }

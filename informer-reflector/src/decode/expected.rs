@@ -4,7 +4,8 @@
 //! Types of k8s-openapi check `kind` and `apiVersion` if present, but servers omit them from the
 //! items of a list of a built-in kind. Other types do not check these fields at all.
 //!
-//! A choice is a message whose JSON is the value of one of its fields, instead of an object.
+//! Kinds with choices are not received as protobuf. A choice is a message whose JSON is the value of
+//! one of its fields, instead of an object.
 
 use std::collections::HashSet;
 

@@ -18,7 +18,7 @@ use informer_core::{
     ContinueTokens, ListEnd, ListOptions, ListPart, ListWatchError, OwnedObject, RejectedObject,
     ResourceVersion, ResourceVersionMatch,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::config::DEFAULT_PAGE_SIZE;
 use super::listing::Listing;
@@ -50,10 +50,9 @@ pub(super) struct ListHistory {
     /// from a list that failed or had no resource version. If this is `true` and the reflector knows
     /// no resource version, its next list requests the newest state instead of the cached state.
     pub(super) has_newer_objects: bool,
-    /// Whether the last applied list contained an object whose name or namespace can't be read. If
-    /// so, the store may still contain objects that were deleted, and the reflector lists again
-    /// when the watch ends.
-    pub(super) is_last_list_incomplete: bool,
+    /// The time of the last applied list, if this list contained an object whose name or namespace
+    /// can't be read. The store may then still contain objects that were deleted.
+    pub(super) incomplete_list_at: Option<Instant>,
     /// The number of streaming lists that failed for an unknown reason. An outage, for example, is
     /// a known reason. Each complete list resets this number to 0.
     pub(super) broken_streams: u32,
@@ -143,7 +142,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     pub(super) fn apply_list(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
         let quarantined = listing.all_quarantined(self.reporter.quarantined_keys());
         let (replacement, count) = listing.into_replacement(resource_version.clone());
-        self.history.is_last_list_incomplete = !replacement.complete;
+        self.history.incomplete_list_at = (!replacement.complete).then(Instant::now);
         // I9: the store changes in one step, and before the status, which is never ahead of it.
         self.store.replace(replacement);
         self.reporter.synced_to(&resource_version);

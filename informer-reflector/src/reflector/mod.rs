@@ -233,7 +233,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let request_span = self.span_of(form);
             let step = self.send(form).instrument(request_span.span.clone()).await;
             self.record_end(request_span, &step);
-            let cause = step.relist_cause(form, self.history.is_last_list_incomplete);
+            let cause = step.relist_cause(form, self.repeats_incomplete_list());
             let relist = cause.map(|cause| (cause, step.error().map(ToString::to_string)));
             request = match step {
                 Step::Now(next) => next,

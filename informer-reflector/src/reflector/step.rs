@@ -57,12 +57,12 @@ impl Step {
     /// Returns why the next request is a list, as a key of
     /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists). Returns `None` if the next
     /// request is a watch. `ended_request` is the kind of the request before this step.
-    /// `is_last_list_incomplete` is the field of
-    /// [`ListHistory`](super::list::ListHistory::is_last_list_incomplete).
+    /// `repeats_incomplete_list` is the result of
+    /// [`Reflector::repeats_incomplete_list`].
     pub(super) fn relist_cause(
         &self,
         ended_request: Form,
-        is_last_list_incomplete: bool,
+        repeats_incomplete_list: bool,
     ) -> Option<&'static str> {
         let next = match self {
             Self::Requested => return Some("requested"),
@@ -74,8 +74,8 @@ impl Step {
             _ if self.error().is_some_and(is_expired) => Some("expired"),
             (Request::Pages, Form::StreamingList) => Some("fallback"),
             (_, Form::StreamingList | Form::PagedList) => Some("list-failed"),
+            (_, Form::Watch) if repeats_incomplete_list => Some("incomplete-list"),
             (_, Form::Watch) if self.error().is_some() => Some("watch-failed"),
-            (_, Form::Watch) if is_last_list_incomplete => Some("incomplete-list"),
             (_, Form::Watch) => Some("no-version"),
         }
     }

@@ -264,10 +264,16 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// Returns a watch, or a list if there is no version to resume from or the last list was
     /// incomplete.
     fn next_request(&self) -> Request {
-        // I9: the store keeps objects that are missing in an incomplete list. Only a complete list
-        // shows which of them were deleted.
-        let needs_list = self.history.last_seen.is_empty() || self.history.is_last_list_incomplete;
+        let needs_list = self.history.last_seen.is_empty() || self.repeats_incomplete_list();
         if needs_list { Request::List } else { Request::Watch }
+    }
+
+    /// Returns whether an incomplete list must be repeated now. I9: the store keeps objects that are
+    /// missing in an incomplete list, and only a complete list shows which of them were deleted. If
+    /// the object stays unreadable, the list is repeated only once per duration of a watch.
+    pub(super) fn repeats_incomplete_list(&self) -> bool {
+        let listed_at = self.history.incomplete_list_at;
+        listed_at.is_some_and(|listed_at| listed_at.elapsed() >= self.config.watch_timeout)
     }
 
     /// Adds the events in `received` to `gathered`. Returns how the watch ended, if it did.

@@ -1,8 +1,11 @@
 //! Quarantined objects. `Notes` in `script.rs` explains strings such as `[a !b]@7`.
 
+use std::time::Duration;
+
 use informer_core::{RejectedKind, WatchEvent};
-use informer_reflector::Health;
+use informer_reflector::{Health, ReflectorConfig};
 use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::time::sleep;
 
 use super::script::*;
 
@@ -36,19 +39,26 @@ async fn i10_list_with_a_nameless_object_is_incomplete() {
 #[tokio::test(start_paused = true)]
 async fn i9_incomplete_list_is_repeated_when_its_watch_ends() {
     let (events, line) = watch();
+    let (second, second_line) = watch();
     let lines = vec![
         page(vec![item("a", "1"), item("b", "1")], "7"),
         line,
         // `b` was deleted, but the nameless object could be `b`.
         page(vec![item("a", "1"), Err(malformed(None, ""))], "9"),
         brief_watch(vec![added("c", "10")]),
+        second_line,
         page(vec![item("a", "1"), item("c", "10")], "11"),
         brief_watch(vec![bookmark("12")]),
         watch().1,
     ];
-    let mut run = Run::new(lines);
+    let config = ReflectorConfig::new().watch_idle_timeout(Duration::from_secs(60 * 60));
+    let mut run = Run::with(lines, config);
     send(&events, vec![error(410, "Expired")]);
-    run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 9", "list 10 all", "watch 11"]).await;
+    // A watch that ends early is resumed, so that brief watches do not cause many lists.
+    run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 9", "watch 10"]).await;
+    sleep(Duration::from_secs(5 * 60)).await;
+    drop(second);
+    run.expect_requests(&["list 10 all", "watch 11"]).await;
     run.expect_notes(&["[a b]@7", "@7", "[a and more]@9", "+c@10", "[a c]@11"]).await;
     // The watch after a complete list is resumed.
     run.expect_requests(&["watch 12"]).await;
