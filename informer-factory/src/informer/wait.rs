@@ -18,7 +18,8 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has the server's state at the requested version or a later one.
+    /// The store has the server's state at the requested version or a later one, except for
+    /// quarantined objects and after incomplete lists (I10 in ARCHITECTURE.md).
     ///
     /// [`wait_for_write`](SharedIndexInformer::wait_for_write) also returns this when the write has
     /// moved an object out of the informer's selector, and the store no longer has the object.
