@@ -105,10 +105,9 @@ impl<K: 'static> Indexer<K> {
     }
 
     /// Returns the watermark: the resource version up to which the store has all changes, except
-    /// for quarantined objects and after incomplete lists (I10 in ARCHITECTURE.md). It is empty if
-    /// the store has not reached a version yet. If each namespace is watched separately, it is the
-    /// minimum of [the namespaces' watermarks](Self::watermarks), and empty while one of them is
-    /// missing.
+    /// for quarantined objects and after incomplete lists (I10 in ARCHITECTURE.md). Empty before
+    /// the first version is reached. If each namespace is watched separately, it is the minimum of
+    /// [their watermarks](Self::watermarks), and empty while one of them is missing.
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
