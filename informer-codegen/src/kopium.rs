@@ -165,8 +165,8 @@ fn plain_text(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Changes a line so that its quote or list item does not begin with code. Indented text after a
-/// marker is code too.
+/// Changes a line of Markdown so that rustdoc finds no code in its quote or list item: neither a
+/// fence after the marker, nor text that is indented after the marker.
 fn without_nested_code(line: &str) -> String {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_marker =

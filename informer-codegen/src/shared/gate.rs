@@ -24,7 +24,7 @@ impl Gate {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
             bail!(
-                "a kind or an API group exists in the Kubernetes versions {present:?}, but only {all:?} are supported; correct \
+                "one of the Kubernetes versions {present:?} is not supported; the supported versions are {all:?}; correct \
                  `features` of the kinds in xtask/groups.json"
             );
         };

@@ -32,7 +32,7 @@ pub(super) struct Coalesced<K> {
     /// batch has completed the list, or if [`take_initial_end`](Self::take_initial_end) has already
     /// returned `true`.
     initial_end: Option<usize>,
-    /// The number of events of all entries.
+    /// The number of events that all entries together will deliver to a handler.
     len: usize,
 }
 

@@ -13,8 +13,9 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// The watch cache keeps events for this time, unless its maximum capacity is reached. A client can
-/// then resume from its last bookmark, because the server sends a bookmark every minute.
+/// The watch cache keeps events for this time, so that a client can resume from its last bookmark:
+/// the server sends a bookmark every minute. Events are removed earlier if the maximum capacity is
+/// reached.
 const FRESH: Duration = Duration::from_secs(75);
 
 /// The minimum size of the ring buffer: 100 events, as on a real server.
