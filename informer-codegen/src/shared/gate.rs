@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn gaps_and_unknown_versions_are_rejected() {
         for (present, expected) in
-            [(&["v1_33", "v1_37"][..], "not consecutive"), (&["v1_32"], "are supported")]
+            [(&["v1_33", "v1_37"][..], "not consecutive"), (&["v1_32"], "is not supported")]
         {
             let message = macros(present).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
