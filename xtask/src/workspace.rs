@@ -1,10 +1,11 @@
 //! The root of this workspace, cargo commands in it, and copies of its sources.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -43,17 +44,23 @@ pub(crate) fn remove_toolchain_variables(command: &mut Command) {
     remove_package_variables(command);
 }
 
-/// Copies all files that git tracks. Unchanged files keep their modification time, so that cargo
-/// does not rebuild them.
+/// Copies all files that git tracks, and removes all other files in `copy`. Unchanged files keep
+/// their modification time, so that cargo does not rebuild them.
 pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let root = root();
     let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
     let listed = listed.context("cannot start `git`, which lists the sources; install git")?;
+    ensure!(
+        listed.status.success(),
+        "cannot list the sources: run this command in a clone of the repository"
+    );
+    let mut copied = HashSet::new();
     let names = String::from_utf8(listed.stdout).context("a file name in git is not UTF-8; rename it")?;
     for name in names.split_terminator('\0') {
         let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
         // Git lists a deleted file until the deletion is staged.
         let Ok(content) = fs::read(&from) else { continue };
+        copied.insert(to.clone());
         if fs::read(&to).is_ok_and(|old| old == content) {
             continue;
         }
@@ -62,5 +69,36 @@ pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
         }
         fs::write(&to, content).with_context(|| format!("cannot write {}", to.display()))?;
     }
+    remove_other_files(copy, &copied)
+}
+
+/// Removes all files in `folder` that are not in `kept`. For example, git has renamed a file since
+/// the last copy.
+fn remove_other_files(folder: &Path, kept: &HashSet<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_other_files(&path, kept)?;
+        } else if !kept.contains(&path) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copy_loses_files_that_git_no_longer_tracks() -> anyhow::Result<()> {
+        let copy = tempfile::tempdir()?;
+        fs::create_dir_all(copy.path().join("src"))?;
+        let (kept, renamed) = (copy.path().join("src/new.rs"), copy.path().join("src/old.rs"));
+        fs::write(&kept, "")?;
+        fs::write(&renamed, "")?;
+        remove_other_files(copy.path(), &HashSet::from([kept.clone()]))?;
+        assert_eq!((kept.exists(), renamed.exists()), (true, false));
+        Ok(())
+    }
 }
