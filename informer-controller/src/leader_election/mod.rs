@@ -138,8 +138,8 @@ impl LeaderElector {
     /// task.
     ///
     /// Only one process works at a time if all clocks have
-    /// [nearly the same speed](LeaderElectionConfig::renew_deadline), unless somebody deletes or
-    /// empties the lease. The clock of a suspended machine stands still. After the machine resumes,
+    /// [nearly the same speed](LeaderElectionConfig::renew_deadline), unless the lease is deleted
+    /// or emptied. The clock of a suspended machine stands still. After the machine resumes,
     /// its work continues for some seconds, until the next renewal shows that another candidate has
     /// the lease.
     ///
