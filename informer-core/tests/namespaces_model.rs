@@ -405,13 +405,19 @@ fn unused_feed_keeps_the_objects_of_another_feed() {
     assert!(unused.released().has_synced());
 }
 
-#[test]
-fn objects_of_a_feed_without_a_list_are_released() {
+/// Returns a queue with a feed that has received a change, but no list.
+fn feed_with_a_change() -> (DeltaFifo<u64>, NamespaceFeed<u64>) {
     let queue = DeltaFifo::new();
     let feed = queue.feed("a");
     let key = ObjectKey::namespaced("a", "1");
     let object = Cached::from_parts(key, 1.into(), Uid::default(), 1_u64);
     feed.apply(vec![Delta::Added(object)], &1.into());
+    (queue, feed)
+}
+
+#[test]
+fn objects_of_a_feed_without_a_list_are_released() {
+    let (queue, feed) = feed_with_a_change();
     feed.release();
     assert!(!feed.released().has_synced(), "the consumer has not processed the release");
     let batch = queue.pop_batch().now_or_never().flatten().expect("the queue has a batch");
@@ -423,11 +429,7 @@ fn objects_of_a_feed_without_a_list_are_released() {
 
 #[test]
 fn change_before_the_list_does_not_sync_a_feed() {
-    let queue = DeltaFifo::new();
-    let feed = queue.feed("a");
-    let key = ObjectKey::namespaced("a", "1");
-    let object = Cached::from_parts(key, 1.into(), Uid::default(), 1_u64);
-    feed.apply(vec![Delta::Added(object)], &1.into());
+    let (queue, feed) = feed_with_a_change();
     let batch = queue.pop_batch().now_or_never().flatten().expect("the queue has a batch");
     assert!(batch.namespaces().is_empty(), "{batch:?}");
     drop(batch);

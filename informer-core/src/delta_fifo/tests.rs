@@ -617,6 +617,19 @@ fn requeue_keeps_the_deletion_of_the_consumer_s_object() {
         let [Delta::Deleted(deleted)] = &batch.items()[0].deltas[..] else { panic!("{batch:?}") };
         assert_eq!(deleted.uid(), Some(&"first".into()));
     }
+    // The failed item has two deletions. The consumer has never received the second object.
+    let queue = DeltaFifo::new();
+    queue.delete(Deleted::exact(object("first", 1)));
+    queue.add(object("second", 2));
+    queue.delete(Deleted::exact(object("second", 3)));
+    queue.add(object("third", 4));
+    pop_now(&queue).requeue(0);
+    queue.update(object("third", 5));
+    let batch = pop_now(&queue);
+    let [Delta::Deleted(deleted), Delta::Updated(_)] = &batch.items()[0].deltas[..] else {
+        panic!("{batch:?}")
+    };
+    assert_eq!(deleted.uid(), Some(&"first".into()));
 }
 
 #[test]

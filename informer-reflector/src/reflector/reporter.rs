@@ -244,6 +244,7 @@ impl Reporter {
         }
     }
 
+    /// Returns the keys of all objects that are quarantined now.
     pub(super) fn quarantined_keys(&self) -> BTreeSet<ObjectKey> {
         self.status.notes.lock().quarantined.keys().cloned().collect()
     }

@@ -65,6 +65,12 @@ impl Waiter {
     fn spacing(&self, now: Instant) -> Duration {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
+
+    /// Gives this waiter a permission, and returns the notification that wakes its task.
+    fn permit(&mut self, permission: Permission) -> Arc<Notify> {
+        self.permission = Some(permission);
+        Arc::clone(&self.wake)
+    }
 }
 
 impl Queue {
@@ -126,8 +132,7 @@ impl Queue {
         if let Some(first) = first
             && last_turn.is_none_or(|last| last + first.spacing(now) <= now)
         {
-            first.permission = Some(Permission::Turn);
-            let wake = Arc::clone(&first.wake);
+            let wake = first.permit(Permission::Turn);
             self.to_wake.push(wake);
             self.last_turn = Some(now);
         }
@@ -139,8 +144,7 @@ impl Queue {
     pub(super) fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
-            first.permission = Some(Permission::Extra);
-            let wake = Arc::clone(&first.wake);
+            let wake = first.permit(Permission::Extra);
             self.to_wake.push(wake);
             self.extra_permissions -= 1;
         }
