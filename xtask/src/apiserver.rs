@@ -44,7 +44,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
             let mut command = Command::new(program);
             command.args(rest);
             workspace::remove_package_variables(&mut command);
-            run_against(&mut cluster, &programs, &mut command, signals)
+            set_environment(&mut command, &cluster, &programs)?;
+            let status = process::run_interactive(&mut command, signals, || cluster.check())?;
+            Ok(process::exit_code(status))
         }
         None => {
             println!("{}", cluster.kubeconfig().display());
@@ -64,14 +66,20 @@ pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -
     Ok(cluster)
 }
 
-/// Runs `command` with KUBECONFIG set for `cluster`, and with kubectl on its PATH if `programs`
-/// include kubectl. Fails if a server of the cluster ends first.
+/// Runs `command`, which uses `cluster`. Fails if a server of the cluster ends first.
 pub(crate) fn run_against(
     cluster: &mut Cluster,
     programs: &Programs,
     command: &mut Command,
     signals: &Signals,
 ) -> anyhow::Result<ExitCode> {
+    set_environment(command, cluster, programs)?;
+    let status = process::run(command, signals, || cluster.check())?;
+    Ok(process::exit_code(status))
+}
+
+/// Sets KUBECONFIG for `cluster`. If `programs` include kubectl, adds it to the PATH.
+fn set_environment(command: &mut Command, cluster: &Cluster, programs: &Programs) -> anyhow::Result<()> {
     command.env("KUBECONFIG", cluster.kubeconfig());
     if let Some(folder) = programs.path("kubectl").ok().and_then(Path::parent) {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -80,6 +88,5 @@ pub(crate) fn run_against(
             .with_context(|| format!("cannot add kubectl's folder {} to PATH", folder.display()))?;
         command.env("PATH", path);
     }
-    let status = process::run(command, signals, || cluster.check())?;
-    Ok(process::exit_code(status))
+    Ok(())
 }

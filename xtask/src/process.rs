@@ -21,17 +21,34 @@ pub(crate) fn own_group(command: &mut Command) -> &mut Command {
 }
 
 /// Calls `check` repeatedly while `command` runs. An error of `check` or an interrupt by the user
-/// stops the command.
+/// stops the command and its children. The command gets no standard input.
 pub(crate) fn run(
     command: &mut Command,
+    signals: &Signals,
+    check: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<ExitStatus> {
+    start(command.stdin(Stdio::null()), true, signals, check)
+}
+
+/// Like [`run`] for a command that can read from the terminal. At a terminal, its children are not
+/// stopped.
+pub(crate) fn run_interactive(
+    command: &mut Command,
+    signals: &Signals,
+    check: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<ExitStatus> {
+    // Only the foreground group can read from a terminal. So at a terminal, the command stays in our group
+    // and receives Ctrl-C itself.
+    start(command, !std::io::stdin().is_terminal(), signals, check)
+}
+
+fn start(
+    command: &mut Command,
+    grouped: bool,
     signals: &Signals,
     mut check: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitStatus> {
     let program = command.get_program().to_string_lossy().into_owned();
-    // Only the foreground group can read from a terminal. So at a terminal, the command stays in our group
-    // and receives Ctrl-C itself. Without a terminal, a separate group allows stopping the command's
-    // children.
-    let grouped = !std::io::stdin().is_terminal();
     if grouped {
         own_group(command);
     }

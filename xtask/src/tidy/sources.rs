@@ -11,13 +11,13 @@ const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
 
 const GENERATED: &str = "@generated";
 
-/// One Rust file or Markdown document.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// Relative to the workspace's root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// The index of the first line of test code, or the number of lines if the file has no tests.
+    /// The index of the first line of test code. All later lines count as test code, too. Without
+    /// test code, this is the number of lines.
     tests_from: usize,
 }
 
@@ -58,11 +58,12 @@ impl Source {
         let tests_from = if is_test_file(&path) {
             0
         } else {
-            let first = text.lines().position(|line| line.trim() == "#[cfg(test)]");
-            // `#[cfg(test)] mod tests;` declares a test file; the code after it is not test code.
-            first
-                .filter(|first| !text.lines().nth(first + 1).unwrap_or_default().ends_with(';'))
-                .unwrap_or_else(|| text.lines().count())
+            // Neither `mod tests;`, which declares a test file, nor a function for tests begins test code.
+            let mut pairs = text.lines().zip(text.lines().skip(1));
+            let first = pairs.position(|(line, next)| {
+                line == "#[cfg(test)]" && next.contains("mod ") && !next.ends_with(';')
+            });
+            first.unwrap_or_else(|| text.lines().count())
         };
         Self { path, text, tests_from }
     }
@@ -72,7 +73,7 @@ impl Source {
         self.text.lines().enumerate().map(|(n, line)| (n + 1, line))
     }
 
-    /// Returns whether the line with this number is test code.
+    /// Returns whether the line with this number counts as test code.
     pub(crate) fn is_test(&self, number: usize) -> bool {
         number > self.tests_from
     }
@@ -125,6 +126,8 @@ mod tests {
         assert!(!inline.is_test(2) && inline.is_test(4));
         let outside = Source::new("a/src/lib.rs", "#[cfg(test)]\nmod tests;\nfn a() {}\n");
         assert!(!outside.is_test(3));
+        let function = Source::new("a/src/lib.rs", "#[cfg(test)]\nfn a() {}\nfn b() {}\n");
+        assert!(!function.is_test(3));
         for path in ["a/tests/b.rs", "a/src/tests.rs", "a/src/b/tests/c.rs", "a/src/b_tests.rs"] {
             assert!(Source::new(path, "").is_test_file(), "{path}");
         }

@@ -25,7 +25,6 @@ pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Fabric8>> {
         .arg(manifest())
         // The goals that this client needs. `package` would also run plugins for resources, tests and an archive.
         .args(["compiler:compile", "dependency:build-classpath"])
-        .stdin(Stdio::null())
         // Maven prints errors to standard output, which is for tables here.
         .stdout(Stdio::from(std::io::stderr()));
     if !process::run(&mut command, signals, || Ok(()))?.success() {
