@@ -304,4 +304,18 @@ mod tests {
             assert_eq!(read(), (4, 1, true), "two events in the inbox, and two keys in the shared backlog");
         }
     }
+
+    #[test]
+    fn closed_mailbox_still_counts_merged_events() {
+        let mailbox = Mailbox::<u64>::new(Some(1), Arc::new(SharedBacklog::new(true)));
+        for name in ["a", "a", "a", "b"] {
+            push(&mailbox, name);
+        }
+        assert_eq!(mailbox.backlog().merged, 0, "the batches are not merged yet");
+        mailbox.shared.settle(&mut Garbage::none());
+        assert_eq!(mailbox.backlog().merged, 1);
+        drop(mailbox.close());
+        let Backlog { pending, merged, .. } = mailbox.backlog();
+        assert_eq!((pending, merged), (0, 1));
+    }
 }
