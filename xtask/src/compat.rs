@@ -139,7 +139,15 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
 /// Returns the newest tag `v…`; `None` if there is none.
 fn last_release(root: &Path) -> anyhow::Result<Option<String>> {
     let mut command = Command::new("git");
-    command.current_dir(root).args(["tag", "--list", "v*", "--sort=-version:refname"]);
+    // With the suffix, `v0.2.0-rc.1` is older than `v0.2.0`.
+    command.current_dir(root).args([
+        "-c",
+        "versionsort.suffix=-",
+        "tag",
+        "--list",
+        "v*",
+        "--sort=-version:refname",
+    ]);
     // A git hook sets this variable, which has precedence over the folder.
     command.env_remove("GIT_DIR");
     let output = command.output().context("cannot start `git`, which lists tags")?;

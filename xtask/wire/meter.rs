@@ -10,7 +10,6 @@ use tokio::sync::Notify;
 
 use crate::protocol::{Plan, now};
 
-/// Counts the events that all handlers of a client receive.
 #[derive(Debug)]
 pub(crate) struct Meter {
     last_pass: u64,

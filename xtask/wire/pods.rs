@@ -19,7 +19,6 @@ pub(crate) fn namespace(number: usize) -> String {
     format!("team-{number:02}")
 }
 
-/// The content of one generated pod.
 #[derive(Debug)]
 pub(crate) struct Recipe {
     application: Application,

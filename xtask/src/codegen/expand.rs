@@ -49,8 +49,8 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// Returns the content of informer-macros' file `built_in.rs`: the accessors of all built-in kinds,
-/// and the methods of factories and of informers.
+/// Returns the content of informer-macros' file `built_in.rs`: lists of the names of all built-in
+/// kinds' accessors, and of the methods of a factory and of an informer.
 pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
@@ -67,8 +67,9 @@ pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
     Module { docs: vec![docs.to_owned()], parts }
 }
 
-/// Returns the content of informer-codegen's file `taken.rs`: the accessors of all built-in groups,
-/// and the other methods of a factory. Accessors for groups of custom resources need other names.
+/// Returns the content of informer-codegen's file `taken.rs`: lists of the names of all built-in
+/// groups' accessors, and of the other methods of a factory. Accessors for groups of custom
+/// resources need other names.
 pub(crate) fn taken(groups: &[Group], reserved: &ReservedNames) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());

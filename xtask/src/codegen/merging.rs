@@ -15,8 +15,8 @@ const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 const REFERENCE: &str = "#/definitions/";
 
 /// Returns the content of `merging.json`. Its field `kinds` maps kinds of stable versions, such as
-/// `apps/v1 Deployment`, to names of schemas. Its field `types` maps these names to schemas,
-/// reduced to the fields that determine how objects are merged.
+/// `apps/v1 Deployment`, to names of schemas. Its field `types` has these schemas and all schemas
+/// that they refer to, by name, reduced to the fields that determine how objects are merged.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let definitions =
         document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;
@@ -116,8 +116,8 @@ fn references(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Keeps only the types and properties that have a merge extension, or refer to a type that has
-/// one.
+/// Keeps only the types and properties that have a merge extension, or refer to a type that is
+/// kept.
 fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut marked: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -139,7 +139,7 @@ fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Val
 /// with a merge extension, and those with a type in `marked`. The merge extensions of `schema`
 /// itself remain. Returns `None` if the copy would be empty.
 ///
-/// `marked` has the names of the types that are known to have a merge extension.
+/// `marked` has the names of the types that are known to affect how objects are merged.
 fn needed(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
     let mut kept = Map::new();
     for (name, value) in schema.as_object()? {

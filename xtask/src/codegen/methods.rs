@@ -1,5 +1,5 @@
-//! Finds the public methods of a type of informer-factory. An accessor in a trait must not have the name of such a
-//! method, because the method would hide it.
+//! Finds the public methods of a type of informer-factory. An accessor in a trait must not have the
+//! name of such a method, because the method would hide it.
 
 use std::collections::BTreeSet;
 use std::fs;

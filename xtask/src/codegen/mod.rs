@@ -38,7 +38,7 @@ pub(crate) struct Args {
     check: bool,
 
     /// First update the data of Kubernetes' kinds from the sources of k8s-openapi and of Kubernetes (which needs Go)
-    #[arg(long, conflicts_with = "crd")]
+    #[arg(long, conflicts_with_all = ["crd", "check"])]
     refresh: bool,
 
     /// Generate only types and accessors from the custom resource definitions in these files, and

@@ -1,5 +1,5 @@
-//! Keys, certificates and tokens of one control plane. Each control plane gets new ones, so the secrets of earlier
-//! control planes are useless.
+//! Keys, certificates and tokens of one control plane. Each control plane gets new ones, so the
+//! secrets of earlier control planes are useless.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -220,7 +220,8 @@ fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
     }
 }
 
-/// The FNV-1a hash. The standard library's hash can change between versions, which would rebuild all programs.
+/// The FNV-1a hash. The standard library's hash can change between versions, which would rebuild
+/// all programs.
 #[derive(Debug)]
 struct Fnv(u64);
 

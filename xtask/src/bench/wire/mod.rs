@@ -24,7 +24,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use self::forms::{Encoding, FABRIC8, FORMS, Form};
 use self::objects::{Objects, Places};
@@ -41,7 +41,8 @@ use crate::{process, workspace};
 /// Arguments of `cargo xtask bench wire`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Measure 2,000 pods in one round, for a first impression; does not change docs/benchmarks.md
+    /// Measure 2,000 pods (the part `growth`: up to 10,000) in one round, for a first impression;
+    /// does not change docs/benchmarks.md
     #[arg(long)]
     quick: bool,
 
@@ -73,6 +74,8 @@ struct Bench<'a> {
     protobuf: Replayed,
     versions: Vec<u64>,
     forms: Vec<&'static Form>,
+    /// The maximum of the sizes that the part `growth` measures.
+    max_size: usize,
     signals: &'a Signals,
 }
 
@@ -90,9 +93,11 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     }
     let (objects, rounds) = if args.quick { (2_000, 1) } else { (args.objects, args.rounds) };
     let programs = Programs::build(signals)?;
+    let forms = clients(&programs, &args.only)?;
     let (folder, description) = record::ensure(objects, args.record, &programs, signals)?;
-    let bench = Bench::new(&folder, programs, &args.only, signals)?;
-    let clients: Vec<&str> = bench.forms.iter().map(|form| form.name).collect();
+    let clients: Vec<&str> = forms.iter().map(|form| form.name).collect();
+    let max_size = if args.quick { 10_000 } else { usize::MAX };
+    let bench = Bench::new(&folder, programs, forms, max_size, signals)?;
     let measured = format!(
         "{}{}; {} pods of Kubernetes {}; rounds: {rounds}, of which these are the medians.",
         Machine::here(clients.iter().any(|client| client.starts_with("client-go")))?,
@@ -114,6 +119,20 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the clients whose name contains a text of `only`, or all clients if `only` is empty.
+/// Leaves out clients whose program is not built.
+fn clients(programs: &Programs, only: &[String]) -> anyhow::Result<Vec<&'static Form>> {
+    let is_wanted =
+        |form: &&Form| only.is_empty() || only.iter().any(|text| form.name.contains(text.as_str()));
+    let is_built = |form: &&Form| programs.command(form.program).is_some();
+    let clients: Vec<_> = FORMS.iter().filter(is_wanted).filter(is_built).collect();
+    if clients.is_empty() {
+        let names: Vec<&str> = FORMS.iter().filter(is_built).map(|form| form.name).collect();
+        bail!("no client has a name with the text of `--only`; the clients are: {}", names.join("; "));
+    }
+    Ok(clients)
+}
+
 /// Runs this command again in release mode, because the replaying server takes CPU time from the
 /// clients.
 fn run_optimized(signals: &Signals) -> anyhow::Result<ExitCode> {
@@ -125,21 +144,24 @@ fn run_optimized(signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(folder: &Path, programs: Programs, only: &[String], signals: &'a Signals) -> anyhow::Result<Self> {
+    fn new(
+        folder: &Path,
+        programs: Programs,
+        forms: Vec<&'static Form>,
+        max_size: usize,
+        signals: &'a Signals,
+    ) -> anyhow::Result<Self> {
         let json = Arc::new(Recording::read(folder, Encoding::Json)?);
         let protobuf = Arc::new(Recording::read(folder, Encoding::Protobuf)?);
         let replayed = |recording: Arc<Recording>| {
             Ok::<_, anyhow::Error>(Replayed { places: Arc::new(Places::find(&json, &recording)?), recording })
         };
-        let is_wanted = |form: &&Form| {
-            (only.is_empty() || only.iter().any(|text| form.name.contains(text.as_str())))
-                && programs.command(form.program).is_some()
-        };
         Ok(Self {
             versions: versions(&json)?,
             protobuf: replayed(protobuf)?,
             json: replayed(Arc::clone(&json))?,
-            forms: FORMS.iter().filter(is_wanted).collect(),
+            forms,
+            max_size,
             programs,
             signals,
         })
@@ -193,7 +215,7 @@ impl<'a> Bench<'a> {
             Part::Growth if form.is_list => {}
             Part::Growth => {
                 let mut next_peak = 0.0;
-                for size in SIZES {
+                for size in SIZES.into_iter().filter(|size| *size <= self.max_size) {
                     if next_peak > available_memory()? {
                         eprintln!(
                             "{}: skipping the initial sync of {size} or more objects, because it would not fit into memory",

@@ -20,8 +20,8 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// The send rates for measuring latency: 1,000 events per second for the first fifth of the events,
 /// and 5,000 for the rest.
 ///
-/// Each pair has a rate and a divisor. The server changes to the next rate when the number of sent
-/// events is the number of all events divided by the divisor.
+/// The second number of a pair determines when its rate ends: 5 means after a fifth of all events,
+/// and 1 after all events.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
