@@ -29,6 +29,9 @@ pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 /// overflow the clock.
 const MAX_DELAY: Duration = Duration::from_secs(30 * 365 * 86_400);
 
+/// The wait before the retry of a key for which the rate limiter has panicked.
+const DELAY_AFTER_PANIC: Duration = Duration::from_secs(1);
+
 pub(crate) struct Shared<T> {
     pub(crate) name: String,
     state: Mutex<State<T>>,
@@ -46,8 +49,7 @@ pub(crate) enum GetOutcome<T> {
     Nothing(Option<Instant>),
 }
 
-/// Wakes workers when it is dropped by a panic of a key's `Eq` or `Clone`. The keys that were added
-/// before, and the key for which the panicking worker was woken, then need another worker.
+/// Wakes workers for the queued keys when it is dropped by a panic of a key's `Eq` or `Clone`.
 struct WakesOnPanic<'s, T>(&'s Mutex<State<T>>);
 
 impl<T> Drop for WakesOnPanic<'_, T> {
@@ -56,6 +58,15 @@ impl<T> Drop for WakesOnPanic<'_, T> {
         if let Some(wakers) = wakers {
             wakers.into_iter().for_each(Waker::wake);
         }
+    }
+}
+
+/// Ends an item as abandoned when it is dropped by a panic of the rate limiter.
+struct EndsOnPanic<'s, T>(&'s Shared<T>, u32);
+
+impl<T> Drop for EndsOnPanic<'_, T> {
+    fn drop(&mut self) {
+        self.0.end(self.1, Some(DELAY_AFTER_PANIC), true);
     }
 }
 
@@ -143,7 +154,7 @@ impl<T> Shared<T> {
     /// Ends an item whose key was processed, and resets the failures of the key. If `again` is
     /// given, adds the key again after this delay.
     pub(crate) fn done(&self, id: u32, key: &T, again: Option<Duration>) {
-        self.limiter.forget(key);
+        self.ends_on_panic(id, || self.limiter.forget(key));
         self.end(id, again, false);
     }
 
@@ -155,9 +166,18 @@ impl<T> Shared<T> {
     /// Ends a failed item, and adds its key again after the returned delay. `is_abandoned` is
     /// `true` if the worker dropped the item.
     pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
-        let delay = self.count_failure(key);
+        let delay = self.ends_on_panic(id, || self.count_failure(key));
         self.end(id, Some(delay), is_abandoned);
         delay
+    }
+
+    /// Calls the rate limiter, `limit`. If it panics, ends the item and adds its key again.
+    #[inline]
+    fn ends_on_panic<R>(&self, id: u32, limit: impl FnOnce() -> R) -> R {
+        let guard = EndsOnPanic(self, id);
+        let result = limit();
+        std::mem::forget(guard);
+        result
     }
 
     /// Ends an item whose key could not be processed yet. Neither counts a failure of the key nor

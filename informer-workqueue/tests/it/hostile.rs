@@ -107,3 +107,18 @@ fn key_before_a_key_whose_eq_panics_wakes_a_worker() {
     assert!(panics(|| queue.add_all([Key, Key], Priority::Normal)));
     assert_eq!((wakes.get(), queue.len()), (1, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn key_is_retried_when_the_rate_limiter_panics() {
+    let queue = Workqueue::new();
+    queue.add(Key);
+    take(&queue).expect("the key is queued").retry();
+    advance(ms(5)).await;
+    let item = take(&queue).expect("the key is due");
+    assert!(panics(|| item.done()), "the limiter compares the key with the failed keys");
+    assert_eq!((queue.abandoned(), queue.delayed()), (1, 1));
+    advance(Duration::from_secs(1)).await;
+    let item = take(&queue).expect("the key is due");
+    assert!(panics(|| item.retry()));
+    assert_eq!((queue.abandoned(), queue.delayed()), (2, 1));
+}
