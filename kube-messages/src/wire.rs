@@ -41,6 +41,11 @@ impl<'b> Fields<'b> {
             return Ok(None);
         }
         let tag = self.varint()?;
+        let number = tag >> 3;
+        // Field numbers start at 1, and Go refuses 0, too.
+        if number == 0 {
+            return Err(Malformed);
+        }
         let content = match tag & 7 {
             0 => Content::Number(self.varint()?),
             1 => Content::Double(f64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Malformed)?)),
@@ -51,7 +56,7 @@ impl<'b> Fields<'b> {
             5 => Content::Bytes(self.take(4)?),
             _ => return Err(Malformed),
         };
-        Ok(Some((tag >> 3, content)))
+        Ok(Some((number, content)))
     }
 
     /// Reads a number in protobuf's variable-length encoding, which has one to ten bytes.
@@ -84,5 +89,19 @@ impl<'b> Fields<'b> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
         self.0 = rest;
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Tests of invalid fields.
+
+    use super::{Fields, Malformed};
+
+    #[test]
+    fn field_number_0_is_malformed() {
+        for bytes in [&b"\x00\x07"[..], b"\x02\x01a", b"\x05abcd"] {
+            assert_eq!(Fields(bytes).next(), Err(Malformed), "{bytes:?}");
+        }
     }
 }

@@ -159,7 +159,10 @@
 //!   real server refuses because it has no containers, or because its selector is missing, is empty
 //!   or does not match its template. Other built-in kinds cause no warning.
 //! - **Server-side apply** tracks the owners of leaves (such as scalars and atomic lists) and of
-//!   elements of sets and keyed lists. The only key field with a default value is `protocol`.
+//!   elements of sets and keyed lists. The only key field with a default value is `protocol`. An
+//!   object without `managedFields` has no owners, for example an object that a test stores itself.
+//!   As on a real server, the first apply to such an object makes `before-first-apply` its owner,
+//!   so an apply that changes values must be forced.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Built-in kinds also have protobuf. CBOR
 //!   must be enabled in the builder (`SimulatorBuilder::serve_cbor`), and requires the feature
 //!   `cbor`. Other documents, such as discovery, exist in JSON only, except `/openapi/v2`, which
@@ -186,8 +189,8 @@
 //! - **Limits** are those of a real server: 3 MiB per request, 10,000 operations and 3 MiB of
 //!   copies per JSON patch, 256 KiB of annotations, 128 bytes for a field manager, 1.5 MiB per
 //!   object in etcd, 32 seconds for the head of a request and 60 for its body. The simulator adds a
-//!   maximum depth of 100 levels for objects. It also limits the errors, conflicts and warnings in
-//!   one answer to a few hundred kilobytes.
+//!   maximum depth of 100 levels for objects, and of 64 levels for YAML. It also limits the errors,
+//!   conflicts and warnings in one answer to a few hundred kilobytes.
 //! - **Rights.** Every request is authorized. There is no admission beyond the rules on this page.
 //! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types
 //!   of fields, but no lists of required fields, and descriptions only of `apiVersion`, `kind` and

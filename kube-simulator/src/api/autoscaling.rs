@@ -13,9 +13,8 @@ use crate::kinds::{Facts, ResourceKind};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// The fields that exist only in v2, each with the annotation that replaces it in v1.
-///
-/// Each tuple contains the parent of the field (`spec` or `status`), the field, and the annotation.
+/// The fields that exist only in v2. Each tuple contains the parent of the field, the field, and
+/// the annotation that replaces it in v1.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -23,11 +22,8 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("status", "currentMetrics", "autoscaling.alpha.kubernetes.io/current-metrics"),
 ];
 
-/// The field names of one type of metric, in a v1 annotation and in v2.
-///
-/// The first string is the field that contains the metric's details, such as `resource`. Each pair
-/// contains a name in the annotation, such as `targetValue`, and a path in v2, such as
-/// `target.value`.
+/// A type of metric, such as `resource`, with its fields. Each pair maps a name in a v1 annotation
+/// to a path in v2, for example `targetValue` to `target.value`.
 type MetricFields = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The field names of metrics in the v2 field `spec.metrics`, and in the v1 annotation that
@@ -158,6 +154,7 @@ pub(crate) fn to_v1(body: &mut Body) {
     let current: Vec<_> = current.iter().map(|metric| metric_to_v1(metric, &STATUS_METRICS)).collect();
     let values = [
         (!others.is_empty()).then(|| others.into()),
+        // The names of these fields begin with a capital letter in the annotation.
         behavior.map(|behavior| change_first_letters(behavior, char::to_ascii_uppercase)),
         conditions.filter(|conditions| conditions.as_array().is_some_and(|list| !list.is_empty())),
         (!current.is_empty()).then(|| current.into()),
@@ -194,11 +191,8 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Applies `letter` to the first letter of each field name, also in nested objects. Drops null
-/// fields.
-///
-/// The field `behavior` needs this: its fields in v2 are named like `scaleUp`, and its fields in
-/// the annotation of v1 like `ScaleUp`.
+/// Changes the first letter of each field name, also in nested objects. For example, `scaleUp`
+/// becomes `ScaleUp`. Drops null fields.
 fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),

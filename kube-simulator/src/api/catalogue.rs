@@ -48,7 +48,7 @@ impl Served {
 }
 
 /// The served resources, and the tables of all custom resources. A table remains until the
-/// definition of the custom resource is deleted, even while no version is served.
+/// definition is deleted, even while no version is served.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     /// The served resources. The key is the URL path, such as `/apis/apps/v1/deployments`.
@@ -58,10 +58,8 @@ pub(crate) struct Catalogue {
     /// The spec with which each custom resource was last served. The key is the name of the custom
     /// resource definition.
     specs: DashMap<String, Value>,
-    /// Locked while a thread reads a stored definition and serves its resource, stops serving a
-    /// resource, or restores a backup. Otherwise, another thread could replace or remove the
-    /// definition in between, and the catalogue would keep the old state. A thread that also locks
-    /// tables must lock this first.
+    /// Locked while a thread adds or removes resources, or restores a backup. A thread that also
+    /// locks tables must lock this first.
     pub(crate) serving: Mutex<()>,
 }
 
@@ -136,9 +134,7 @@ impl Catalogue {
 
     /// Returns the storage of each resource, including custom resources without a served version.
     ///
-    /// The result has the order in which a caller must lock several tables. The tables of
-    /// namespaces and of custom resource definitions are last, because a server-side apply reads
-    /// them while it has locked another table.
+    /// A caller that locks several tables must lock them in this order.
     pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
         let served = self.resources().into_iter().map(|served| Arc::clone(&served.table));
         let mut tables: Vec<Arc<Table>> = served.collect();
@@ -147,6 +143,8 @@ impl Catalogue {
                 tables.push(Arc::clone(entry.value()));
             }
         }
+        // The creation of an object reads the tables of namespaces and definitions while it has
+        // locked another table. So these tables are last.
         tables.sort_by_cached_key(|table| {
             let kind = &table.kind;
             (kind.is_namespace() || kind.is_definition(), kind.collection_path())

@@ -138,11 +138,15 @@ impl Api {
 
 #[cfg(test)]
 mod tests {
-    //! Tests of backups.
+    //! Tests of backups and of concurrent requests.
 
-    use serde_json::Map;
+    use std::sync::Barrier;
+
+    use serde_json::{Map, Value, json};
 
     use super::*;
+    use crate::api::writes::{Body, DeleteOptions, WriteOptions, WriteSource, Writer};
+    use crate::kinds::built_in;
 
     fn api() -> Api {
         Api::new(Behavior {
@@ -207,5 +211,44 @@ mod tests {
             assert_eq!(written.resource_version, 3, "the version of the first object must not be reused");
         });
         assert_eq!((table.len(), api.revision.stored()), (0, 1));
+    }
+
+    #[test]
+    fn create_during_namespace_deletion_leaves_no_object() {
+        let mut api = api();
+        api.behavior.namespaces_required = true;
+        for kind in built_in() {
+            if matches!(kind.plural.as_str(), "namespaces" | "configmaps") {
+                api.register(kind);
+            }
+        }
+        let served = |path: &str| api.catalogue.at(path).expect("the resource is served");
+        let (namespaces, maps) = (served("/api/v1/namespaces"), served("/api/v1/configmaps"));
+        let options = WriteOptions::default;
+        let namespaces = Writer { api: &api, served: &namespaces, namespace: None, options: options() };
+        let maps = Writer { api: &api, served: &maps, namespace: Some("a"), options: options() };
+        let body = |name: &str, data: Map<String, Value>| {
+            Body::from_iter([
+                ("metadata".to_owned(), json!({ "name": name })),
+                ("data".to_owned(), data.into()),
+            ])
+        };
+        // Many entries lengthen the time between the start of a create and its write, so that the
+        // deletion often starts within this time.
+        let entries: Map<String, Value> = (0..10_000).map(|at| (format!("key-{at}"), "".into())).collect();
+        for _ in 0..20 {
+            namespaces.create(body("a", Map::new()), WriteSource::Client).expect("a new namespace");
+            let (barrier, map) = (Barrier::new(2), body("one", entries.clone()));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    // The create is refused if the deletion starts first.
+                    _ = maps.create(map, WriteSource::Client);
+                });
+                barrier.wait();
+                namespaces.delete("a", &DeleteOptions::default()).expect("a deleted namespace");
+            });
+            assert_eq!((namespaces.served.table.len(), maps.served.table.len()), (0, 0));
+        }
     }
 }

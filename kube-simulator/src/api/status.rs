@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::core::response::{StatusCause, StatusDetails, StatusSummary, reason};
 use kube::core::{Status, response};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::kinds::ResourceKind;
 use crate::storage::ReadError;
@@ -95,15 +96,6 @@ impl FieldError {
         Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
-    pub(crate) fn unsupported_list(
-        field: impl Into<Cow<'static, str>>,
-        values: &[String],
-        supported: &str,
-    ) -> Self {
-        let message = format!("Unsupported value: {values:?}: supported values: {supported}");
-        Self { reason: "FieldValueNotSupported", field: field.into(), message }
-    }
-
     pub(crate) fn immutable(field: impl Into<Cow<'static, str>>, value: &str) -> Self {
         Self::invalid(field, &format!("{value:?}"), "field is immutable")
     }
@@ -124,8 +116,16 @@ impl FieldError {
 
     /// Returns the error of a value that is longer than `most` bytes.
     pub(crate) fn too_long(field: impl Into<Cow<'static, str>>, most: usize) -> Self {
-        let message = format!("Too long: may not be more than {most} bytes");
+        let unit = if most == 1 { "byte" } else { "bytes" };
+        let message = format!("Too long: may not be more than {most} {unit}");
         Self { reason: "FieldValueTooLong", field: field.into(), message }
+    }
+
+    /// Returns the error of a list with `size` elements that can have only `most`.
+    pub(crate) fn too_many(field: impl Into<Cow<'static, str>>, size: usize, most: usize) -> Self {
+        let unit = if most == 1 { "item" } else { "items" };
+        let message = format!("Too many: {size}: must have at most {most} {unit}");
+        Self { reason: "FieldValueTooMany", field: field.into(), message }
     }
 
     /// Returns the error of a repeated list element. The message contains `value` as given.
@@ -138,8 +138,15 @@ impl FieldError {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
 
-    pub(crate) fn unsupported(field: impl Into<Cow<'static, str>>, value: &str, supported: &str) -> Self {
-        let message = format!("Unsupported value: \"{value}\": supported values: {supported}");
+    /// Returns the error of a value that is not one of the supported values. The message contains
+    /// `value` as JSON, and `supported` as given.
+    pub(crate) fn unsupported(
+        field: impl Into<Cow<'static, str>>,
+        value: impl Into<Value>,
+        supported: &str,
+    ) -> Self {
+        let value: Value = value.into();
+        let message = format!("Unsupported value: {value}: supported values: {supported}");
         Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 }
@@ -149,8 +156,7 @@ impl FieldError {
 const MAX_FIELD_ERROR_BYTES: usize = 256 * 1024;
 
 /// The validation errors of one object. Once their total length reaches [`MAX_FIELD_ERROR_BYTES`],
-/// further errors are dropped. Each error contains a path, so without this limit the errors could
-/// be many times as long as the object.
+/// further errors are dropped.
 #[derive(Default)]
 pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
@@ -159,6 +165,8 @@ pub(crate) struct FieldErrors {
 
 impl FieldErrors {
     pub(crate) fn push(&mut self, error: FieldError) {
+        // Each error contains a path. Without a limit, the errors could be many times as long as
+        // the object.
         if !self.is_full() {
             self.length += error.field.len() + error.message.len();
             self.errors.push(error);
@@ -195,11 +203,6 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
         ..details(group, kind, name)
     });
     refusal
-}
-
-/// Returns the error of an unsupported `dryRun`. `options` is the type name of the write's options.
-pub(crate) fn bad_dry_run(options: &str, given: &[String]) -> Refusal {
-    invalid("meta.k8s.io", options, "", vec![FieldError::unsupported_list("dryRun", given, "\"All\"")])
 }
 
 pub(crate) fn expired(message: impl Into<String>) -> Refusal {
@@ -279,7 +282,7 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
 }
 
 /// Returns the error that ends a watch after the deletion of an object whose stored bytes are
-/// unreadable. Only watches of Event objects, which have no watch cache, end with this error.
+/// unreadable.
 pub(crate) fn store_read_error() -> Refusal {
     let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
                    revision=0: no matching prefix found";

@@ -36,10 +36,7 @@ pub(crate) enum Content {
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
     /// The newest resource version when the test made the injection. A stream sends the injection
-    /// after its events up to this version.
-    ///
-    /// Exception: if a lagging replica (an API server that receives events late) has not received
-    /// some of these events yet, its streams send the injection before the missing events.
+    /// before events with later versions.
     pub(crate) after: u64,
 }
 

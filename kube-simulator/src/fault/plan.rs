@@ -10,11 +10,14 @@ use super::shutdown::ShutdownAnswer;
 use crate::http::RequestFilter;
 use crate::simulator::Simulator;
 
+/// Maximum duration of a plan. A longer time could overflow the clock.
+const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// The options of a [`FaultPlan`].
 #[derive(Clone, Debug)]
 pub struct FaultPlanOptions {
-    /// The duration of the plan. Faults that [last for a while](ServerFault::has_duration) end
-    /// within this time. Default: 10 minutes.
+    /// The duration of the plan, limited to one year. Faults that [last for a
+    /// while](ServerFault::has_duration) end within this time. Default: 10 minutes.
     pub duration: Duration,
     /// The number of faults. Default: 20.
     pub count: usize,
@@ -130,10 +133,11 @@ impl FaultPlan {
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let drawn = (0..options.count).filter_map(|_| draw(&mut random, options));
+        let duration = options.duration.min(MAX_DURATION);
+        let drawn = (0..options.count).filter_map(|_| draw(&mut random, &options.faults, duration));
         let mut faults: Vec<_> = drawn.collect();
         faults.sort_by_key(|planned| planned.at);
-        Self { faults, requests: options.requests.clone(), duration: options.duration }
+        Self { faults, requests: options.requests.clone(), duration }
     }
 
     /// Returns the faults of the plan, in the order of their start.
@@ -175,9 +179,9 @@ impl FaultPlan {
     }
 }
 
-fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<PlannedFault> {
-    let whole = u64::try_from(options.duration.as_millis()).unwrap_or(u64::MAX);
-    let fault = match *random.choice(&options.faults)? {
+fn draw(random: &mut fastrand::Rng, faults: &[ServerFault], whole: Duration) -> Option<PlannedFault> {
+    let whole = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX);
+    let fault = match *random.choice(faults)? {
         ServerFault::StallBodies(least) => ServerFault::StallBodies(least.saturating_add(draw_bytes(random))),
         ServerFault::CloseBodies(least) => ServerFault::CloseBodies(least.saturating_add(draw_bytes(random))),
         ServerFault::AbortBodies(least) => ServerFault::AbortBodies(least.saturating_add(draw_bytes(random))),

@@ -32,8 +32,8 @@ pub enum ServerFault {
     /// At the next event of each open watch: only half of the event is sent, and then the
     /// connection is aborted.
     CutNextEvent,
-    /// At the next event of each open watch: the event is replaced by a message that has correct
-    /// framing (such as a whole line of JSON) but is not a valid event. The watch continues.
+    /// Replaces the next event of each open watch with a message that is not a valid event, for
+    /// example the JSON line `{"type":7}`. The framing is correct, and the watch continues.
     GarbleNextEvent,
     /// Removes the server's history of past events ([`Simulator::compact`]).
     Compact,
@@ -47,13 +47,13 @@ pub enum ServerFault {
     /// During the fault: each request fails without an answer, as if the server were down
     /// ([`Fault::refuse`]).
     Refuse,
-    /// During the fault: requests are answered with this code (500 if the code is invalid), and
-    /// with a `Retry-After` header unless `retry_after` is 0 or the code is 410. The answer 429 is
-    /// in plain text, as from the server's flow control.
+    /// During the fault: requests are answered with this code. The answer 429 is in plain text, as
+    /// from the server's flow control.
     Respond {
-        /// The HTTP status code.
+        /// The HTTP status code. An invalid code becomes 500.
         code: u16,
-        /// The value of `Retry-After`, in seconds.
+        /// The value of `Retry-After`, in seconds. If the value is 0, or if the code is 410, the
+        /// answer has no `Retry-After` header.
         retry_after: u32,
     },
     /// Requests that arrive during the fault are answered only after its end.
@@ -81,9 +81,9 @@ pub enum ServerFault {
     /// During the fault: the watch caches of all [lagging replicas](Simulator::lagging_replica)
     /// receive no writes.
     HoldReplicas,
-    /// During the fault: no visible effect. At the end: the server restarts with the objects from
-    /// the start of the fault, so all later writes are lost. The newest resource version still
-    /// increases, by 1,000 ([`Simulator::restore_ahead`]).
+    /// During the fault: no visible effect. At the end: the server restarts, and all writes since
+    /// the start of the fault are lost. The newest resource version still increases, by 1,000
+    /// ([`Simulator::restore_ahead`]).
     UndoWrites,
 }
 
@@ -163,9 +163,6 @@ impl ServerFault {
 
     /// Starts a fault that injects nothing into watches. Returns the change that must be undone at
     /// the end of the fault.
-    ///
-    /// A fault of requests affects only those that `requests` selects. A fault of the whole server,
-    /// such as a restart, ignores `requests`.
     fn start_without_injection(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let fail = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();

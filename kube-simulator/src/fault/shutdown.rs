@@ -10,17 +10,22 @@ use super::response::CannedResponse;
 #[non_exhaustive]
 pub enum ShutdownAnswer {
     /// The usual answers, as during a server's `--shutdown-delay-duration`. Only `/readyz`
-    /// announces the shutdown. Watches continue.
+    /// announces the shutdown. Watches continue. Exception: if the shutdown began with another
+    /// answer, the watches that are already open still end.
     Usual,
-    /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`, as from a real
-    /// server with `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period`.
+    /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`. This is the
+    /// answer of a real server with `--shutdown-send-retry-after` and
+    /// `--shutdown-watch-termination-grace-period`.
+    ///
     /// The simulator also ends its watches cleanly, 200 per second, so that not all clients connect
     /// to another server at once.
     TooManyRequests,
-    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second, as from a real server without
-    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period`. The simulator
-    /// also [drains its connections](crate::Simulator::drain_connections) at once, and ends its
-    /// watches cleanly after a minute.
+    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. This is the answer of a real
+    /// server without `--shutdown-send-retry-after` and
+    /// `--shutdown-watch-termination-grace-period`.
+    ///
+    /// The simulator also [drains its connections](crate::Simulator::drain_connections) at once. It
+    /// ends its watches cleanly after a minute.
     ///
     /// Unlike the real server, the simulator still accepts new connections. On these, it gives the
     /// same answer.

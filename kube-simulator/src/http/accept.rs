@@ -31,9 +31,8 @@ pub(super) struct Endpoint {
     pub(super) cbor: bool,
     /// Whether clients can also request tables and metadata instead of whole objects.
     pub(super) forms: bool,
-    /// Whether the server refuses an `Accept` header that offers only `application/*`. `true` for
-    /// kinds for which the real server has Go types. The header must then contain `*/*` or a
-    /// supported media type.
+    /// Whether the `Accept` header must contain `*/*` or a supported media type. The server then
+    /// refuses a header with only `application/*`.
     pub(super) exact: bool,
 }
 
@@ -176,16 +175,12 @@ impl<'a> Offer<'a> {
         Self { media_type, q: q.unwrap_or(1.0), parameters }
     }
 
-    /// Returns whether [`offers`] swaps this offer with `other`, the offer before it.
-    ///
-    /// As in Go, one of these conditions is sufficient, so a more specific offer moves forward even
-    /// if its weight is lower:
-    /// - This offer has a higher weight `q`.
-    /// - This offer has a more specific media type: `text/html` is more specific than `text/*`, and
-    ///   `text/*` is more specific than `*/*`.
+    /// Returns whether [`offers`] swaps this offer with `other`, the offer before it. For example,
+    /// `offers` swaps `text/html;q=0.5` with an earlier `text/*;q=0.9`.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');
+        // As in Go, a more specific media type is sufficient, even with a lower weight.
         self.q > other.q || (!any(self) && any(other)) || (!any_within(self) && any_within(other))
     }
 

@@ -96,14 +96,14 @@ impl Call {
     pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
         let given = |name: &str| self.recorded.parameter(name).unwrap_or_default();
         let mut errors = manager::check(&given("fieldManager"));
-        let dry_run = given("dryRun");
-        if !matches!(dry_run.as_str(), "" | "All") {
-            errors.push(FieldError::unsupported_list("dryRun", &[dry_run], "\"All\""));
+        let dry_run = self.recorded.parameters("dryRun");
+        if dry_run.iter().any(|stage| stage != "All") {
+            errors.push(FieldError::unsupported("dryRun", dry_run, "\"All\""));
         }
         let validation = given("fieldValidation");
         if !matches!(validation.as_str(), "" | "Ignore" | "Strict" | "Warn") {
             let supported = "\"\", \"Ignore\", \"Strict\", \"Warn\"";
-            errors.push(FieldError::unsupported("fieldValidation", &validation, supported));
+            errors.push(FieldError::unsupported("fieldValidation", validation, supported));
         }
         if errors.is_empty() { Ok(()) } else { Err(status::invalid("meta.k8s.io", options, "", errors)) }
     }

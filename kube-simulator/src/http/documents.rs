@@ -71,7 +71,7 @@ fn aggregated(call: &Call, document: &Document) -> HttpResponse {
     response
 }
 
-/// Returns a response with an `ETag`, as a real server does. Unlike there, `If-None-Match` is ignored.
+/// Returns a response with an `ETag`. Unlike a real server, the simulator ignores `If-None-Match`.
 fn tagged(document: &Value, hash: &str) -> HttpResponse {
     let mut response = respond::value(StatusCode::OK, Encoding::Json, document);
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hash)) {

@@ -32,12 +32,14 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Processes bytes that have arrived from the client. Returns whether nothing was incomplete
-    /// before one of these bytes. If so, a frame or header block that is incomplete now has begun
-    /// with these bytes.
+    /// Processes bytes that have arrived from the client. Returns whether the current frame or
+    /// header block began in these bytes.
+    ///
+    /// Use the result only if a frame or header block is [incomplete](Self::is_incomplete) now.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> bool {
         let mut begins = false;
         while !bytes.is_empty() {
+            // The first frame counts as begun at the start of the connection.
             begins |= !self.is_incomplete();
             if self.missing > 0 {
                 let length = self.missing.min(bytes.len());
@@ -66,12 +68,8 @@ impl Frames {
         self.has_settings = true;
     }
 
-    /// Returns whether the client must send more bytes now, for one of these reasons:
-    ///
-    /// - The header of the client's first frame has not arrived.
-    /// - The header of a frame is incomplete.
-    /// - The payload of a frame is incomplete, and the frame is not a `DATA` frame.
-    /// - A header block is incomplete.
+    /// Returns whether a frame or a header block is incomplete. Before the first frame, returns
+    /// `true`. The payload of a `DATA` frame does not count.
     pub(super) fn is_incomplete(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open

@@ -30,16 +30,14 @@ const BUSY: u8 = 1;
 /// A state of [`Progress`]: the response to a request without a body is ready. All bytes after the
 /// blank line that ends a head belong to the next head.
 const AFTER_HEAD: u8 = 2;
-/// A state of [`Progress`]: the response to a request with a body is ready. The end of the body is
-/// unknown here, so only later bytes count as the next head.
+/// A state of [`Progress`]: the response to a request with a body is ready. Bytes that arrive later
+/// count as the next head.
 const AFTER_BODY: u8 = 3;
 /// A state of [`Progress`]: the connection is now a WebSocket. No other state follows this state.
 const UNLIMITED: u8 = 4;
 
-/// The state of an HTTP/1.1 connection, such as `READING`.
-///
-/// The time is limited only in the state `READING`. On HTTP/2, [`Frames`] determines whether the
-/// time is limited. Clones share the state.
+/// The state of an HTTP/1.1 connection. Clones share the state. Only the state `READING` limits the
+/// time. HTTP/2 connections use [`Frames`] instead.
 #[derive(Clone, Debug)]
 pub(super) struct Progress(Arc<AtomicU8>);
 
@@ -137,6 +135,7 @@ impl<S> HeadLimit<S> {
         let begins = match self.progress.state() {
             // hyper can hold a part of the head that arrived with the previous request.
             AFTER_HEAD => self.line_breaks < 2,
+            // The end of the body is unknown here, so earlier bytes do not count as the next head.
             AFTER_BODY => !arrived.is_empty(),
             _ => false,
         };
@@ -146,10 +145,8 @@ impl<S> HeadLimit<S> {
         begins
     }
 
-    /// Compares `arrived`, the bytes of one read, with the missing part of HTTP/2's preface.
-    ///
-    /// If this read completes the preface, returns the bytes after the preface. Returns `None` if
-    /// the preface is still incomplete, or if the connection uses HTTP/1.1.
+    /// Returns the part of `arrived`, the bytes of one read, that follows HTTP/2's preface. Returns
+    /// `None` while the preface is incomplete, and on HTTP/1.1.
     fn after_preface<'b>(&mut self, arrived: &'b [u8]) -> Option<&'b [u8]> {
         let missing = self.missing_preface?;
         let (part, rest) = arrived.split_at(missing.len().min(arrived.len()));

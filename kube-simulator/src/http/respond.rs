@@ -30,8 +30,7 @@ pub(super) struct Events {
 }
 
 /// Approximate size, in bytes, of the pieces in which a JSON list is encoded. Encoding in pieces
-/// saves memory. Lists in other encodings are encoded as a whole, because some of these encodings
-/// begin with the length of the list.
+/// saves memory.
 const PIECE: usize = 128 * 1024;
 
 pub(super) fn typed(code: StatusCode, media_type: &'static str, body: ResponseBody) -> HttpResponse {
@@ -168,6 +167,7 @@ pub(crate) fn canned(canned: CannedResponse) -> HttpResponse {
 
 pub(super) fn list(list: List, shape: Shape, gzip: bool) -> HttpResponse {
     let encoding = shape.encoding();
+    // Some other encodings begin with the length of the list, so they need the whole list.
     if encoding != Encoding::Json {
         return whole(StatusCode::OK, encoding, shape.list(&list_metadata(&list), &list.objects), gzip);
     }

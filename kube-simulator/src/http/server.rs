@@ -19,8 +19,7 @@ use crate::fault::{FaultQueue, ShutdownAnswer};
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The time from the start of a shutdown with [`ShutdownAnswer::ServiceUnavailable`] to the end of
-/// all watches. A real server waits for the time of its flag `--request-timeout`, by default also
-/// one minute.
+/// all watches. It equals the default `--request-timeout` of a real server.
 const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration of a [`Server`]. Users set it with
@@ -90,7 +89,7 @@ impl Server {
     pub(crate) fn begin_shutdown(&self, answer: ShutdownAnswer) {
         *self.shutdown.lock() = Some(answer);
         match answer {
-            ShutdownAnswer::Usual => {}
+            ShutdownAnswer::Usual => self.watches.keep_new(),
             ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, WATCH_END_INTERVAL),
             ShutdownAnswer::ServiceUnavailable => {
                 self.watches.end_all(WATCH_GRACE_PERIOD, Duration::ZERO);
@@ -103,10 +102,11 @@ impl Server {
         self.api.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
 
-    /// Returns the answer to a new request during a shutdown; `None` if the request is served as
-    /// usual. Requests that are `exempt` from the shutdown, such as health checks, are served until
-    /// the server stops.
+    /// Returns the answer to a new request if the server is shutting down.
+    ///
+    /// Set `exempt` for requests that are served during a shutdown, such as health checks.
     pub(crate) fn shutdown_answer(&self, exempt: bool) -> Option<ShutdownAnswer> {
+        // A stopped server refuses all requests, including exempt ones.
         if self.api.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);
         }

@@ -130,8 +130,7 @@ struct UnreadRequest {
 
 /// Returns the target of a request, and the request with the verb for this target.
 ///
-/// A custom resource definition can be created or deleted while a request is stalled or its body
-/// arrives. Callers must therefore not use the result of an earlier call after such a wait.
+/// Call this again after the request has been stalled or its body has been read.
 fn locate(server: &Server, recorded: Arc<RecordedRequest>) -> (Route, Arc<RecordedRequest>) {
     let route = route(server, &recorded.path);
     let verb = route.verb(&recorded.method, collection::is_watch_requested(&recorded.query));
@@ -147,6 +146,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let UnreadRequest { server, revision, recorded, one_by_one } = unread;
+    // The route may have changed while a fault stalled the request.
     let (route, recorded) = locate(&server, recorded);
     let cbor = server.settings.cbor;
     let refusals = accept::encoding_of_refusals(&recorded, cbor);
@@ -166,6 +166,7 @@ where
         // The connection is closed, because the server does not read the rest of the body.
         Err(refusal) => return respond::closing(refused(&refusal)),
     };
+    // A custom resource definition may have been created or deleted while the body arrived.
     let (route, recorded) = locate(&server, recorded);
     let accepted = match &route {
         Route::Collection { served, .. } => accept::negotiate(&recorded, endpoint(&served.kind, None, cbor)),
@@ -194,6 +195,7 @@ where
 fn endpoint(kind: &ResourceKind, subresource: Option<Subresource>, cbor: bool) -> Endpoint {
     // `Scale` has a protobuf message, whatever the kind of the scaled object.
     let protobuf = subresource == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
+    // A real server accepts `application/*` only for kinds without Go types.
     Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }
 
@@ -234,8 +236,8 @@ fn health_of(call: &Call, check: Health) -> HttpResponse {
     }
 }
 
-/// Answers with the results of all health checks. As on a real server, the answer lists them only
-/// if one has failed or if the request has the parameter `verbose`.
+/// Answers with the result of all health checks. The answer lists each check if one has failed or
+/// the request has the parameter `verbose`.
 fn all_checks(request: &RecordedRequest, health: Health, is_leaving: bool) -> HttpResponse {
     let name = request.path.trim_matches('/');
     let excluded = request.parameters("exclude");

@@ -18,8 +18,7 @@ pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec
     })
 }
 
-/// Returns a warning for each field of the patched object `body` that is missing in the schema. If
-/// the client requests strict validation, returns an error instead: the patch is invalid.
+/// Checks a patched object as [`check`] does. An error says that the patch is invalid.
 pub(super) fn check_patched(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     check_or(call, kind, body, |why| invalid_patch(body, why))
 }

@@ -143,7 +143,10 @@ fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'
 /// Behaves like Go's `url.ParseRequestURI`: a URL needs a scheme or a leading slash. Browsers send
 /// `null` for pages without an origin.
 fn is_origin(text: &str) -> bool {
-    text.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/'))
+    let is_url =
+        |text: &str| text.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/'));
+    // Unlike Go, `Uri` refuses an empty host, as in `file://`.
+    is_url(text) || text.ends_with("://") && is_url(&format!("{text}host"))
 }
 
 fn value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {

@@ -28,9 +28,8 @@ pub(crate) struct Facts {
     pub(crate) subresources: &'static [&'static str],
     /// The fields that field selectors can use, besides name and namespace.
     pub(crate) selectable_fields: &'static [&'static str],
-    /// The columns of the kind's table in `kubectl get`. Each string contains a type and a name,
-    /// separated by a space. The prefix `wide` marks a column that only `kubectl get -o wide`
-    /// shows. Empty if the table shows only the name and the creation time.
+    /// The type and name of each column in `kubectl get`, such as `string Ready`. A column such as
+    /// `wide string IP` is shown only by `kubectl get -o wide`.
     pub(crate) columns: &'static [&'static str],
 }
 

@@ -49,8 +49,7 @@ impl Document {
     }
 
     /// Returns a copy of `schema` in which each reference is replaced by the referenced schema.
-    /// `within` contains the names of the enclosing schemas. A reference to one of them is removed,
-    /// because a recursive schema would expand endlessly.
+    /// `within` contains the names of the enclosing schemas.
     fn expand(&self, schema: &Value, within: &[&str]) -> Value {
         let mut expanded = Map::new();
         for (name, value) in schema.as_object().into_iter().flatten() {
@@ -62,6 +61,7 @@ impl Document {
                         expanded.extend(target);
                     }
                 }
+                // A recursive schema would expand endlessly.
                 ("$ref", _) => {}
                 ("items", items) => {
                     expanded.insert(name.clone(), self.expand(items, within));

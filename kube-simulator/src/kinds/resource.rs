@@ -46,9 +46,8 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether the server increases `metadata.generation` when a field outside the metadata
-    /// changes. A change of `status` does not increase the generation, except in custom resources
-    /// without the subresource `/status`.
+    /// Whether the server increases `metadata.generation` when a field outside `metadata` and
+    /// `status` changes, such as `spec`.
     pub(crate) counts_generations: bool,
     /// The metadata fields whose changes also increase the generation.
     pub(crate) counted_metadata: &'static [&'static str],
@@ -87,8 +86,8 @@ impl Scale {
     }
 }
 
-/// The rule for reading the value of one selectable field from an object. Without a rule, the name
-/// of the field is also the path of its value, and a missing value is read as an empty string.
+/// The rule for reading one selectable field from an object. Without a rule, the name of the field
+/// is also its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
     pub(crate) field: &'static str,
@@ -237,12 +236,11 @@ impl ResourceKind {
     }
 
     /// Returns whether the server sets `metadata.generation` to 1 in new objects.
-    ///
-    /// `true` for `PriorityClass`, whose generation never increases. `false` for `CSIDriver`, whose
-    /// new objects have no generation until the first change.
     pub(crate) fn has_first_generation(&self) -> bool {
         match (self.group.as_str(), self.plural.as_str()) {
+            // The generation of this kind never increases.
             ("scheduling.k8s.io", "priorityclasses") => true,
+            // New objects have no generation until the first change.
             ("storage.k8s.io", "csidrivers") => false,
             _ => self.counts_generations,
         }

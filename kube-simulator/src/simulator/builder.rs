@@ -132,9 +132,9 @@ impl SimulatorBuilder {
     /// grows again, by 50 milliseconds per second, to at most 100 milliseconds. `/metrics` counts
     /// the closed watches as `apiserver_terminated_watchers_total`.
     ///
-    /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which
-    /// have no watch cache) are not closed. This rule is not the default, because a test can write
-    /// faster than a real server, without a pause in which watches can read.
+    /// The rule does not apply to watches of [lagging replicas](crate::Simulator::lagging_replica)
+    /// and of Event objects (which have no watch cache). It is not the default, because a test can
+    /// write faster than a real server, without a pause in which watches can read.
     #[must_use]
     pub fn close_slow_watches_in_time(mut self) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Timed;
@@ -157,13 +157,16 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the initial resource version, at least 1. Default: 1,000.
+    /// Sets the initial resource version, limited to between 1 and 9,223,372,036,854,775,807.
+    /// Default: 1,000.
     ///
     /// The default is not 0, because a real server has used some versions before its first client
     /// connects.
     #[must_use]
     pub fn first_resource_version(mut self, version: u64) -> Self {
-        self.settings.behavior.first_revision = version.max(1);
+        // As in etcd, versions are positive numbers of 63 bits. Without a limit, the next write
+        // could overflow the counter.
+        self.settings.behavior.first_revision = version.clamp(1, i64::MAX.cast_unsigned());
         self
     }
 

@@ -44,8 +44,8 @@ impl Simulator {
         self.server.credentials.reject_all();
     }
 
-    /// Answers all requests with 401 `Unauthorized` from a call with `true` until a call with
-    /// `false`. Calls are counted: after two calls with `true`, two calls with `false` are needed.
+    /// Begins or ends a fault that answers all requests with 401 `Unauthorized`. Faults can
+    /// overlap, and each needs its own call with `false`.
     pub(crate) fn set_tokens_expired(&self, expired: bool) {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }
@@ -102,8 +102,9 @@ impl Simulator {
     /// Removes the history, including that of the watch cache: watches and lists at earlier
     /// versions are answered with 410 `Expired`. Open watches continue. A [lagging
     /// replica](Self::lagging_replica) still accepts watches from the version that it has reached.
-    /// By contrast, the automatic [compaction](crate::SimulatorBuilder::compaction_interval)
-    /// affects only etcd.
+    /// As on a real server, a watch of Event objects (which have no watch cache) can still begin at
+    /// the version before the newest one. By contrast, the automatic
+    /// [compaction](crate::SimulatorBuilder::compaction_interval) affects only etcd.
     pub fn compact(&self) {
         self.server.api.compact();
     }

@@ -74,13 +74,13 @@ impl LaggingReplica {
     /// [`hold_replicas`](crate::Simulator::hold_replicas). If the test restores a backup with an
     /// older version, the cache stops at that version.
     ///
-    /// Exception: the cache needs the history of a resource to return earlier objects. These
-    /// methods clear the history, so lists then return the objects that were stored at the time of
-    /// the call, even if the cache has not reached their versions:
-    /// [`delete_corrupt`](crate::ObjectStore::delete_corrupt),
+    /// Exception: to list a resource at the cache's version, the simulator needs all later events
+    /// of the resource. If its history no longer has all of them, a list returns a later state of
+    /// the resource: the oldest state that the history covers.
+    /// [`delete_corrupt`](crate::ObjectStore::delete_corrupt) clears the history of one resource.
     /// [`restart_without_history`](crate::Simulator::restart_without_history),
     /// [`restore`](crate::Simulator::restore) and
-    /// [`restore_ahead`](crate::Simulator::restore_ahead).
+    /// [`restore_ahead`](crate::Simulator::restore_ahead) clear the history of all resources.
     pub fn hold(&self) {
         self.lag(u64::MAX);
     }

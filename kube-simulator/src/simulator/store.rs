@@ -137,7 +137,10 @@ impl ObjectStore {
     ///   before the deletion are answered with 410 `Expired`.
     /// - Without a watch cache (Event objects): open watches, and new watches from a version before
     ///   the deletion, end with an `ERROR` event of code 500 and reason `StorageReadError`. This
-    ///   affects watches of the object's namespace or of all namespaces, with any selectors.
+    ///   affects watches of the object's namespace or of all namespaces, with any label selector.
+    ///   Two requirements of a field selector exclude a watch: another `metadata.namespace` in a
+    ///   watch of all namespaces, and another `metadata.name` if the URL or the selector contains
+    ///   the namespace.
     ///
     /// # Errors
     ///

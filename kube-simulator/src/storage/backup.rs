@@ -35,15 +35,13 @@ impl Backup {
 
     /// Replaces the objects of all `tables`, and sets `revision` to the result of `version`. The
     /// argument of `version` is the newest revision in the storage.
-    ///
-    /// The tables are locked during the change, so that each request sees either the old objects
-    /// with the old revision, or the new objects with the new revision.
     pub(crate) fn restore(
         &self,
         tables: &[Arc<Table>],
         revision: &Revision,
         version: impl FnOnce(u64) -> u64,
     ) {
+        // Locks all tables first: no request may see the new revision together with old objects.
         let locked: Vec<_> = tables.iter().map(|table| (table, table.lock_for_writing())).collect();
         let version = version(revision.stored());
         revision.reset(version);

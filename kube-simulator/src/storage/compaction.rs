@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The shortest time between two compactions.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest time between two compactions. A much longer time would overflow the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -34,10 +33,9 @@ impl Compaction {
     }
 
     /// Applies all due compactions, and returns the revision before which the history has been
-    /// removed.
+    /// removed. `current` is the newest revision.
     ///
-    /// `current` is the newest revision. Each write must call this method before it increases the
-    /// revision, because a compaction needs the revision from the time when the compaction was due.
+    /// Each write must call this method before it increases the revision.
     pub(super) fn apply_due(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {

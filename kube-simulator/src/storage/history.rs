@@ -77,13 +77,8 @@ pub(crate) struct Reader {
     pub(crate) slow_watch_limit: SlowWatchLimit,
 }
 
-/// The latest events of one resource:
-///
-/// - all events in the API server's watch cache;
-/// - older events that etcd has not compacted, unless the history then has more than
-///   [`Window::max_capacity`] events.
-///
-/// Events have sequence numbers without gaps, except that clearing the history skips one number.
+/// The latest events of one resource, at most [`Window::max_capacity`]. The history has all events
+/// in the API server's watch cache, and older events until etcd compacts them.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
@@ -96,8 +91,8 @@ pub(crate) struct History {
     /// later events.
     reachable: u64,
     window: Window,
-    /// New readers cannot start before this resource version. Exception: a watch of a lagging
-    /// server can start at that server's newest version.
+    /// New readers cannot start before this resource version. Exceptions: a watch of a lagging
+    /// server can start at that server's newest version, and a watch of etcd one version earlier.
     compacted_to: u64,
     /// The resource version at which the watch cache was last filled from etcd. The cache has no
     /// older events.
@@ -131,9 +126,10 @@ impl History {
     }
 
     /// Returns whether the oldest event is compacted, or the history exceeds its maximum length.
-    /// `compacted` is the revision that compactions have reached.
+    /// `compacted` is the revision that compactions have reached. An event of this revision is not
+    /// compacted.
     fn is_oldest_removable(&self, compacted: u64) -> bool {
-        let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
+        let is_compacted = self.events.front().is_some_and(|event| event.resource_version() < compacted);
         is_compacted || self.events.len() > self.window.max_capacity()
     }
 
@@ -147,15 +143,23 @@ impl History {
         cached.min(server_version).max(self.reachable)
     }
 
-    /// Returns the lowest resource version at which etcd can start a watch or list objects.
-    /// `compacted` is the revision that compactions have reached.
+    /// Returns the lowest resource version at which etcd can list objects. `compacted` is the
+    /// revision that compactions have reached.
     pub(crate) fn oldest_stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.compacted_to).max(compacted)
     }
 
-    /// Rejects new readers that start before `revision`. Existing readers continue, because watches
-    /// on a real server survive a compaction. A lagging server still accepts new watches that start
-    /// at its newest version.
+    /// Returns the lowest resource version from which etcd can start a watch. `compacted` is the
+    /// revision that compactions have reached.
+    pub(crate) fn oldest_stored_watch_start(&self, compacted: u64) -> u64 {
+        // A watch reads from the next revision on, and etcd still has the events of the compacted
+        // revision itself.
+        let before = self.compacted_to.max(compacted).saturating_sub(1);
+        self.reachable.max(before)
+    }
+
+    /// Makes the history before `revision` unavailable to new watches, and to lists at an exact
+    /// version. Existing readers continue.
     pub(crate) fn compact(&mut self, revision: u64) {
         self.compacted_to = self.compacted_to.max(revision);
     }
@@ -166,9 +170,8 @@ impl History {
         self.filled_at = self.filled_at.max(revision);
     }
 
-    /// Clears the history, for a restart without history or a restored backup. The watch cache gets
-    /// its initial capacity again. Existing readers get [`ReaderError::Reset`]. New readers cannot
-    /// start before `revision`.
+    /// Clears the history, and resets the capacity of the watch cache. Existing readers get
+    /// [`ReaderError::Reset`]. New readers cannot start before `revision`.
     pub(crate) fn reset(&mut self, revision: u64) {
         self.clear(revision);
         self.window.reset_capacity();
@@ -177,6 +180,7 @@ impl History {
     /// Clears the history, as a relist of the resource by the watch cache does. Existing readers
     /// get [`ReaderError::Reset`]. New readers cannot start before `revision`.
     pub(crate) fn clear(&mut self, revision: u64) {
+        // Skips one number, so that existing readers have a lower `joined` than `began`.
         self.first = self.end() + 1;
         self.began = self.first;
         self.events.clear();
@@ -207,13 +211,10 @@ impl History {
         self.first + older as u64
     }
 
-    /// Returns all unread events of a reader, up to the resource version `up_to`. The result
-    /// includes events that the client of the watch does not receive.
+    /// Returns all unread events of a reader, up to the resource version `up_to`.
     ///
-    /// Returns [`ReaderError::TooSlow`] if the reader has more unread events than its
-    /// [`SlowWatchLimit`] allows. `is_selected` returns whether the client receives an event.
-    /// With [`SlowWatchLimit::is_timed`], only unread events that the client receives count;
-    /// otherwise, all unread events count.
+    /// `is_selected` returns whether the client of the watch receives an event. It does not filter
+    /// the result. It only affects whether the reader is too slow.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -243,12 +244,11 @@ impl History {
         }
     }
 
-    /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
-    /// room for [`SlowWatchLimit::capacity`] events. These events occupy the buffer:
+    /// Returns whether the event buffer of a watch would be full on a real server.
     ///
-    /// - `unsent` events, which the watch has read from this history but not sent;
-    /// - the unread events for which `is_waiting` returns true, except events from before the
-    ///   creation of `reader` and events after the resource version `up_to`.
+    /// The buffer contains `unsent` events that the watch has already read from this history. It
+    /// also contains the unread events for which `is_waiting` returns true, up to the resource
+    /// version `up_to`.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -256,6 +256,7 @@ impl History {
         unsent: usize,
         is_waiting: impl Fn(&Event) -> bool,
     ) -> bool {
+        // Events from before the creation of the reader do not occupy the buffer.
         let waiting = reader.cursor.max(reader.joined).saturating_sub(self.first);
         let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
         let known = self.events.range(waiting..).take_while(|event| event.resource_version() <= up_to);

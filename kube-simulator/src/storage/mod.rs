@@ -4,13 +4,13 @@
 //! a `Revision`, a `Notifier` or a `Budget`. Three operations also take other locks while they hold
 //! a table's lock:
 //!
-//! - A server-side apply that creates an object: the locks of the catalogue, and of the tables of
-//!   namespaces and of custom resource definitions.
-//! - A backup: the locks of all tables.
-//! - The restore of a backup: the write locks of all tables.
+//! - A client's request that creates an object takes the locks of the catalogue. It also locks the
+//!   tables of namespaces and of custom resource definitions, with `Table::lock`.
+//! - A backup locks all tables with `Table::lock`, in the order of `Catalogue::tables`.
+//! - The restore of a backup takes the write locks of all tables, in the order of
+//!   `Catalogue::tables`.
 //!
-//! The first two lock the other tables with `Table::lock`, and the last two lock the tables in the
-//! order of `Catalogue::tables`. Both rules prevent deadlocks. No lock is held across an await.
+//! `Table::lock` and the order of the tables prevent deadlocks. No lock is held across an await.
 
 mod backup;
 mod compaction;

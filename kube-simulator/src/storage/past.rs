@@ -85,9 +85,8 @@ pub(super) fn object(
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Returns each object that has changed since the state `at`, as the object was in that state. Also
-/// returns the resource version of that state. If the history no longer goes back to `at`, the
-/// state is a later one; see [`At::Cached`].
+/// Returns the [`PastObjects`] of the state that `at` selects, and the resource version of this
+/// state.
 fn past_objects<'a>(
     state: &'a State,
     at: At,

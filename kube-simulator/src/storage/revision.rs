@@ -19,8 +19,8 @@ use super::watch_cache::WatchCache;
 /// Maximum time that a read waits for a future resource version, as in the real server.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// The newest write that one API server has reached. Each API server has its own `Revision`. All
-/// API servers share the counter of writes in [`Stored`], but a replica can lag behind the counter.
+/// The newest write that one API server has reached. A replica can lag behind the counter of all
+/// writes in [`Stored`].
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
@@ -48,11 +48,11 @@ struct Stored {
 /// A test's setting: how far a replica's watch cache lags behind the storage, in revisions.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
-    /// The number of revisions by which the cache should be behind the storage. The cache does not
-    /// go back, so its lag grows to this number only with new writes.
+    /// The number of revisions by which the cache should be behind the storage. The actual lag
+    /// grows to this number with new writes.
     behind: u64,
-    /// The revision of the cache when `behind` was last set. The cache does not go back to an older
-    /// revision, unless the storage does: [`Revision::reset`] then lowers `floor`.
+    /// The lowest revision of the cache: its revision when `behind` was last set.
+    /// [`Revision::reset`] can lower this revision.
     floor: u64,
 }
 
@@ -118,9 +118,8 @@ impl Revision {
         if self.is_of_replica() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets by how many revisions the watch cache of this replica lags behind the storage. If the
-    /// new number is smaller, the cache catches up at once. If it is larger, the cache stays at its
-    /// revision until enough writes have followed.
+    /// Sets the lag of this replica's watch cache, in revisions. The cache does not go back, so a
+    /// larger lag applies only after more writes.
     pub(crate) fn set_lag(&self, behind: u64) {
         if let Some(replica) = self.replica {
             self.stored.lags.lock()[replica].set(behind, self.stored());
@@ -136,19 +135,19 @@ impl Revision {
         self.stored.notifier.notify_all();
     }
 
-    /// Takes the next revision for a write. The caller must hold the write lock of the table, so
-    /// that a reader with the read lock finds every event of the table up to the current revision.
+    /// Takes the next revision for a write. The caller must hold the write lock of the table.
     pub(crate) fn advance(&self) -> u64 {
         // Applies due compactions first, so that they do not include this write.
         self.compacted();
+        // The table stays locked until its history contains the event of this revision. So a reader
+        // with the read lock finds all events of the table up to the current revision.
         let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
         self.stored.notifier.notify_all();
         taken
     }
 
     /// Sets the shared counter to `revision`, to restore a backup. The counter can decrease. The
-    /// caller must hold the write locks of all tables, so that no request sees the new revision
-    /// together with old objects.
+    /// caller must hold the write locks of all tables.
     pub(crate) fn reset(&self, revision: u64) {
         {
             let mut lags = self.stored.lags.lock();
@@ -186,8 +185,8 @@ impl Revision {
         if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
-    /// Returns a listener that is notified when the API server of this `Revision` may have received
-    /// new events. Returns `None` for the first API server, which receives each event at once.
+    /// Returns a listener that is notified when this replica may have reached new writes. Returns
+    /// `None` for the first API server, which never lags.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.is_of_replica().then(|| self.stored.notifier.listen())
     }

@@ -24,8 +24,8 @@ pub(crate) struct SlowWatchLimit {
     pub(crate) is_timed: bool,
 }
 
-/// The time that a real server may still spend on waits for slow watches of one resource. The
-/// watches share this time. It decreases with each wait, and grows again as time passes.
+/// The time that a real server may still spend on waits for slow watches of one resource. Each wait
+/// reduces the budget, which grows again with time.
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<BudgetState>);
 

@@ -51,24 +51,23 @@ impl Table {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// Returns the object with this key, even while writers wait for the table's lock. A caller
-    /// that has locked another table must use this method. [`get`](Self::get) waits for these
-    /// writers, which could cause a deadlock.
+    /// Returns the object with this key. A caller that has locked another table must use this
+    /// method, because [`get`](Self::get) could cause a deadlock.
     pub(crate) fn get_nested(&self, key: &str) -> Option<Arc<Object>> {
         self.lock().objects.get(key).cloned()
     }
 
-    /// Locks the table for reading, even while writers wait for the lock. A caller that has locked
-    /// another table must use this method, because a wait for these writers could cause a deadlock.
+    /// Locks the table for reading. A caller that has locked another table must use this method,
+    /// because an ordinary read lock could cause a deadlock.
     pub(super) fn lock(&self) -> RwLockReadGuard<'_, State> {
         // An ordinary read lock waits until waiting writers are done. Such a writer can wait for a
         // backup, and the backup can wait for the table that the caller has locked.
         self.state.read_recursive()
     }
 
-    /// Locks the table for a caller that writes to several tables. The caller must lock them in the
-    /// order of `Catalogue::tables`. After the release of each lock, it must call
-    /// [`notify`](Self::notify).
+    /// Locks the table for writing. After the release of the lock, the caller must call
+    /// [`notify`](Self::notify). A caller that locks several tables must lock them in the order of
+    /// `Catalogue::tables`.
     pub(super) fn lock_for_writing(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write()
     }
@@ -127,7 +126,7 @@ impl Table {
         outcome
     }
 
-    /// Makes the history up to the current revision unavailable to new watches, and to lists at an
+    /// Makes the history before the current revision unavailable to new watches, and to lists at an
     /// exact version. Open watches continue.
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
@@ -135,8 +134,8 @@ impl Table {
         state.history.compact(revision);
     }
 
-    /// Makes the history up to the current revision unavailable to new watches, as if the watch
-    /// cache was filled again. Open watches continue. Lists at an exact version remain available.
+    /// Makes the history up to the current revision unavailable to new watches, like a refill of
+    /// the watch cache. Open watches and lists are not affected.
     pub(crate) fn refill_watch_cache(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
@@ -162,9 +161,10 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Creates a reader of the events after `resource_version`, for a watch. Also returns the
-    /// lowest resource version from which a watch can start. A lower `resource_version` is not
-    /// refused here, but the reader then lacks events.
+    /// Returns the lowest resource version from which a watch can start, and a reader of the events
+    /// after `resource_version`.
+    ///
+    /// If `resource_version` is lower, the reader lacks events.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -176,7 +176,7 @@ impl Table {
         let floor = if self.kind.is_cached() {
             state.history.oldest_watch_start(known.current())
         } else {
-            state.history.oldest_stored(self.revision.compacted())
+            state.history.oldest_stored_watch_start(self.revision.compacted())
         };
         (floor, Reader { cursor, joined, slow_watch_limit })
     }
@@ -187,12 +187,8 @@ impl Table {
         self.state.read().history.channel_size(max)
     }
 
-    /// Returns three values:
-    ///
-    /// - all objects, as they were at one revision;
-    /// - the number of this revision: `known`, or the oldest revision that the history still
-    ///   covers, if `known` is older;
-    /// - a reader of the events after this revision.
+    /// Returns all objects at one revision, the revision itself, and a reader of the later events.
+    /// The revision is `known`, or later if the history begins later.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -204,12 +200,9 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
     }
 
-    /// Returns all unread events of a watch, up to the revision `known`. Also returns `known` as a
-    /// number. Fails if the watch is too slow, or if the history was reset.
+    /// Returns all unread events of a watch up to the revision `known`, and `known` as a number.
     ///
-    /// The result includes events that the client does not receive. `is_selected` returns whether
-    /// the client receives an event. With [`SlowWatchLimit::is_timed`], only unread events that the
-    /// client receives can make the watch too slow; otherwise, all unread events can.
+    /// For `is_selected`, see [`History::read`].
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -221,12 +214,9 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_selected)?, up_to))
     }
 
-    /// Returns whether the event buffer of a watch would be full on a real server. The buffer has
-    /// room for [`SlowWatchLimit::capacity`] events. These events occupy the buffer:
+    /// Returns whether the event buffer of a watch would be full on a real server.
     ///
-    /// - `unsent` events, which the watch has read from the history but not sent;
-    /// - the unread events for which `is_waiting` returns true, except events from before the
-    ///   creation of `reader` and events after the revision `known`.
+    /// For the parameters, see [`History::is_full`]. Its parameter `up_to` is the revision `known`.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -250,11 +240,8 @@ impl State {
         self.objects = objects;
     }
 
-    /// Updates [`dependants`](Self::dependants) after a write of one object. The object's key is
-    /// then listed under the owners in `after`, and under no other owner.
-    ///
-    /// - `before` is the object before the write, or `None` for a creation.
-    /// - `after` is the object after the write, or `None` for a deletion.
+    /// Updates [`dependants`](Self::dependants) after a write that replaced the object `before`
+    /// with `after`. A creation has no `before`, and a deletion has no `after`.
     pub(super) fn update_dependants(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (object, owner) in owners(before) {
             if let Some(keys) = self.dependants.get_mut(owner) {

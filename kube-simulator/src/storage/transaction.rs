@@ -42,14 +42,12 @@ impl<'a> Transaction<'a> {
         self.take_out(key, value, Event::deleted)
     }
 
-    /// Removes an object as if its stored bytes were unreadable. `value` is the last stored version
-    /// of the object. Returns this version with the new resource version of the deletion.
-    ///
-    /// If the kind has a watch cache, also clears the history. A real watch cache then lists all
-    /// objects again, and loses its earlier events.
+    /// Removes an object as if its stored bytes were unreadable. For `value` and the result, see
+    /// [`remove`](Self::remove).
     pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = self.take_out(key, value, Event::corrupt);
         if self.kind.is_cached() {
+            // A real watch cache then lists all objects again, and loses its earlier events.
             self.state.history.clear(last.resource_version);
         }
         last

@@ -13,9 +13,8 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// The watch cache keeps events for this time, so that a client can resume from its last bookmark:
-/// the server sends a bookmark every minute. Events are removed earlier if the maximum capacity is
-/// reached.
+/// The watch cache keeps events for this time, if its maximum capacity suffices. The time is longer
+/// than the minute between two bookmarks, so that a client can resume from its last bookmark.
 const FRESH: Duration = Duration::from_secs(75);
 
 /// The minimum size of the ring buffer: 100 events, as on a real server.
@@ -116,11 +115,10 @@ impl Window {
         }
     }
 
-    /// Returns how many events fit into one channel of a watch on a real server. Such a channel
-    /// buffers events that are not sent yet. The result is 1/75 of the ring buffer's capacity, but
-    /// at least 10 and at most `max`. A channel thus holds the events of about one second, because
-    /// a full ring buffer holds about 75 seconds.
+    /// Returns how many unsent events fit into one channel of a watch on a real server. The result
+    /// is at least 10, and at most `max`.
     pub(super) fn channel_size(&self, max: usize) -> u64 {
+        // A full ring buffer holds the events of about 75 seconds.
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, max.max(MIN_CHANNEL)) as u64
     }

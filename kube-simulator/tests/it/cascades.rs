@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::support::{Lines, MAPS, call, config_map, get, patch, simulator};
+use crate::definitions::{CRON_TABS, DEFINITION, cron_tab, cron_tabs, define};
+use crate::support::{Lines, MAPS, call, config_map, get, names, patch, request, send, simulator};
 
 /// Creates a config map with the given owners, and returns its UID.
 async fn owned(simulator: &Simulator, name: &str, owners: &[(&str, &str)], blocks: bool) -> String {
@@ -31,7 +32,7 @@ async fn delete(simulator: &Simulator, name: &str, policy: &str) -> (StatusCode,
 }
 
 async fn left(simulator: &Simulator) -> Vec<String> {
-    crate::support::names(&get(simulator, MAPS).await.1)
+    names(&get(simulator, MAPS).await.1)
 }
 
 #[tokio::test]
@@ -166,4 +167,48 @@ async fn namespace_is_deleted_after_its_content() {
     patch(&simulator, &format!("{MAPS}/held"), "merge-patch", &released).await;
     assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::NOT_FOUND);
     assert_eq!(get(&simulator, "/api/v1/configmaps").await.1["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn definition_that_is_invalid_from_the_start_is_deleted() {
+    let simulator = simulator().await;
+    let mut invalid = cron_tabs();
+    invalid["spec"]["versions"][0]["storage"] = false.into();
+    simulator.create(&invalid).unwrap();
+    call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+    assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn definition_named_like_a_built_in_resource_removes_nothing() {
+    let simulator = simulator().await;
+    let mut invalid = cron_tabs();
+    invalid["metadata"]["name"] = "deployments.apps".into();
+    invalid["spec"]["versions"][0]["storage"] = false.into();
+    simulator.create(&invalid).unwrap();
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/deployments.apps";
+    call(&simulator, Method::DELETE, path, &Value::Null).await;
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(get(&simulator, "/apis/apps/v1/deployments").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn definition_that_became_invalid_is_deleted_with_objects() {
+    let simulator = simulator().await;
+    define(&simulator, &cron_tabs()).await;
+    let mut held = cron_tab("held");
+    held["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    for tab in [&held, &cron_tab("free")] {
+        call(&simulator, Method::POST, CRON_TABS, tab).await;
+    }
+    let definitions = simulator.objects("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
+    let invalidate = |definition: &mut Value| definition["spec"]["versions"][0]["storage"] = false.into();
+    definitions.modify("crontabs.stable.example.com", invalidate).unwrap();
+    call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+    assert_eq!(names(&get(&simulator, CRON_TABS).await.1), ["held"]);
+    let released = json!({ "metadata": { "finalizers": null } });
+    patch(&simulator, &format!("{CRON_TABS}/held"), "merge-patch", &released).await;
+    assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::NOT_FOUND);
+    let unserved = send(&simulator, request(Method::GET, CRON_TABS, &Value::Null)).await;
+    assert_eq!(unserved.status(), StatusCode::NOT_FOUND);
 }

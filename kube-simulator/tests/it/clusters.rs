@@ -180,3 +180,19 @@ async fn churn_continues_when_others_remove_container_statuses() {
     let changes: Vec<Change> = (0..50).map(|_| churn.step().unwrap()).collect();
     assert!(changes.contains(&Change::PodFlapped), "{changes:?}");
 }
+
+#[tokio::test]
+async fn churn_continues_at_the_highest_count_of_restarts() {
+    let (simulator, cluster) = populated(&ClusterSpec { pods: 5, ..ClusterSpec::default() }).await;
+    let pods = simulator.objects_of::<Pod>().unwrap();
+    for pod in pods.list() {
+        let mut pod = pod.value();
+        pod["status"]["containerStatuses"][0]["restartCount"] = u64::MAX.into();
+        simulator.update(&pod).unwrap();
+    }
+    let mut churn = cluster.churn(1.0);
+    assert!((0..50).any(|_| churn.step().unwrap() == Change::PodFlapped));
+    let is_unready = |pod: &serde_json::Value| pod["status"]["containerStatuses"][0]["ready"] == false;
+    let unready = pods.list().into_iter().map(|pod| pod.value()).find(is_unready).expect("a restarted pod");
+    assert_eq!(unready["status"]["containerStatuses"][0]["restartCount"], u64::MAX);
+}

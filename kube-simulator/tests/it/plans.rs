@@ -51,6 +51,15 @@ fn planned_number_of_bytes_does_not_overflow() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn plan_without_an_end_is_limited_to_a_year() {
+    let options = FaultPlanOptions { duration: Duration::MAX, count: 0, ..FaultPlanOptions::default() };
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let began = Instant::now();
+    FaultPlan::from_seed(1, &options).run(&simulator, |_| {}).await;
+    assert_eq!(began.elapsed(), Duration::from_secs(365 * 24 * 60 * 60));
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_planned_fault_starts_and_ends_as_planned() {
     let options = FaultPlanOptions {
         faults: [FaultPlanOptions::default().faults, vec![ServerFault::UndoWrites]].concat(),

@@ -110,6 +110,13 @@ async fn backup_restored_ahead_expires_all_earlier_versions() {
 }
 
 #[tokio::test]
+async fn highest_first_version_leaves_versions_for_writes() {
+    let simulator = Simulator::builder().built_in_kinds().first_resource_version(u64::MAX).start_in_process();
+    let first = simulator.resource_version();
+    assert_eq!(simulator.create(&config_map("a", "one")).unwrap().resource_version(), first + 1);
+}
+
+#[tokio::test]
 async fn restore_far_ahead_leaves_versions_for_writes() {
     let simulator = simulator().await;
     let before = simulator.resource_version();

@@ -117,6 +117,18 @@ async fn watch_opened_during_a_shutdown_ends() {
     assert_eq!(watch.brief().await.unwrap().1, "two", "a watch after the restart must stay open");
 }
 
+#[tokio::test(start_paused = true)]
+async fn watch_stays_open_when_a_shutdown_answers_as_usual() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+    simulator.begin_shutdown(ShutdownAnswer::Usual);
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
+    for name in ["one", "two"] {
+        simulator.create(&config_map("a", name)).unwrap();
+        assert_eq!(watch.brief().await.expect("the watch stays open").1, name);
+    }
+}
+
 #[tokio::test]
 async fn every_kind_of_restart_ends_a_shutdown() {
     let simulator = simulator().await;

@@ -39,6 +39,17 @@ async fn direct_writes_are_stored_unchanged() {
 }
 
 #[tokio::test]
+async fn update_at_the_highest_generation_wraps_around() {
+    let simulator = simulator().await;
+    let mut pod = pod("web", "n1", "web");
+    pod["metadata"]["generation"] = i64::MAX.into();
+    simulator.create(&pod).unwrap();
+    pod["spec"]["priority"] = 1.into();
+    let (code, changed) = call(&simulator, Method::PUT, "/api/v1/namespaces/default/pods/web", &pod).await;
+    assert_eq!((code, &changed["metadata"]["generation"]), (StatusCode::OK, &json!(i64::MIN)));
+}
+
+#[tokio::test]
 async fn direct_writes_treat_empty_metadata_as_missing() {
     let simulator = simulator().await;
     let mut map = config_map("", "one");
@@ -173,15 +184,19 @@ async fn generated_name_in_use_is_replaced_by_another() {
 async fn error_in_yaml_does_not_contain_the_source() {
     let simulator = simulator().await;
     let path = "/api/v1/namespaces/a/secrets";
-    let yaml = "kind: Secret\nstringData:\n  key: hunter2\n  key: hunter2\n";
-    for (method, path, media_type) in [
-        (Method::POST, path.to_owned(), "application/yaml"),
-        (Method::PATCH, format!("{path}/one?fieldManager=one"), "application/apply-patch+yaml"),
+    for (data, yaml) in [
+        ("hunter2", "kind: Secret\nstringData:\n  key: hunter2\n  key: hunter2\n"),
+        ("12345e678", "kind: Secret\nstringData:\n  key: 12345e678\n"),
     ] {
-        let request = Request::builder().method(method).uri(path).header("content-type", media_type);
-        let response = send(&simulator, request.body(Full::new(Bytes::from(yaml))).unwrap()).await;
-        assert_eq!(response.status(), StatusCode::BAD_REQUEST);
-        let refusal = body_of(response).await;
-        assert!(!refusal.to_string().contains("hunter2"), "{refusal}");
+        for (method, path, media_type) in [
+            (Method::POST, path.to_owned(), "application/yaml"),
+            (Method::PATCH, format!("{path}/one?fieldManager=one"), "application/apply-patch+yaml"),
+        ] {
+            let request = Request::builder().method(method).uri(path).header("content-type", media_type);
+            let response = send(&simulator, request.body(Full::new(Bytes::from(yaml))).unwrap()).await;
+            assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+            let refusal = body_of(response).await.to_string();
+            assert!(!refusal.contains(data) && refusal.contains("line "), "{refusal}");
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::storage::{Backup, Object, Table};
 /// stops serving its resource.
 pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome) {
     let (api, written) = (run.api, outcome.object());
+    // Without this lock, another thread could change the definition between reading and serving it.
     let serving = api.catalogue.serving.lock();
     let stored = definitions.table.get(&written.key);
     if stored.as_ref().is_some_and(|stored| stored.uid != written.uid) {
@@ -30,18 +31,18 @@ pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome)
         // Another thread has removed or restored the definition meanwhile.
         _ => return,
     };
-    let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
-        // Invalid definitions are ignored. A real server would reject them, but a test can store
-        // them.
-        return;
-    };
     match outcome {
-        Outcome::Removed { .. } => stop_serving(api, &definition),
+        Outcome::Removed { .. } => stop_serving(api, &object.key),
         Outcome::Stored { .. } if object.terminating => {
             drop(serving);
-            delete_objects(run, definitions, &object, &definition);
+            delete_objects(run, definitions, &object);
         }
         Outcome::Created(_) | Outcome::Stored { .. } => {
+            let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
+                // Invalid definitions are not served. A real server would reject them, but a test
+                // can store them.
+                return;
+            };
             serve(api, &definition);
             drop(serving);
             let now = api.now();
@@ -52,7 +53,7 @@ pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome)
 
 /// Deletes the objects of a definition that is being deleted. Does nothing if this was done before,
 /// and the definition only waits for other finalizers.
-fn delete_objects(run: &mut Run<'_>, definitions: &Served, object: &Object, definition: &Definition) {
+fn delete_objects(run: &mut Run<'_>, definitions: &Served, object: &Object) {
     if !has_cleanup_finalizer(&object.decode()) {
         return;
     }
@@ -64,14 +65,14 @@ fn delete_objects(run: &mut Run<'_>, definitions: &Served, object: &Object, defi
         custom::set_terminating(body, "True", "InstanceDeletionInProgress", message, &now);
         has_cleanup_finalizer(body) && *body != before
     });
-    if let Some(table) = find_table(api, definition) {
+    if let Some(table) = find_table(api, &object.key) {
         // The writes use the stored version, because possibly no version is served.
         let resource = Served::new(table.kind.clone(), table, api.stop.child_token());
         for instance in resource.table.snapshot().0 {
             run.delete(&resource, &instance, Propagation::Background);
         }
     }
-    finish(run, definitions, object, definition);
+    finish(run, definitions, object);
 }
 
 fn has_cleanup_finalizer(body: &Body) -> bool {
@@ -80,28 +81,26 @@ fn has_cleanup_finalizer(body: &Body) -> bool {
 
 /// Makes the API serve exactly the resources whose definitions are in `backup`.
 ///
-/// Call this function before the stored definitions are replaced by those of the backup: it stops
-/// serving the stored definitions that the backup lacks. The caller must have locked
-/// `Catalogue::serving`.
+/// The caller must have locked `Catalogue::serving`, and must replace the stored definitions
+/// afterwards.
 pub(crate) fn restore(api: &Api, backup: &Backup) {
     let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
         return;
     };
     let restored = backup.objects_of(&definitions.table.kind);
     let read = |object: &Arc<Object>| Definition::read(&Value::Object(object.decode())).ok();
-    let now = definitions.table.snapshot().0;
-    for definition in now.iter().filter(|object| !restored.contains_key(&object.key)).filter_map(read) {
-        stop_serving(api, &definition);
+    for definition in definitions.table.snapshot().0 {
+        if !restored.contains_key(&definition.key) {
+            stop_serving(api, &definition.key);
+        }
     }
     for definition in restored.values().filter_map(read) {
         serve(api, &definition);
     }
 }
 
-/// Completes the deletion of a definition after the last object of its resource was removed.
-///
-/// `served` is the resource of the removed object. The function does nothing if objects are left,
-/// or if the definition is not being deleted.
+/// Completes the deletion of a definition if no object of its resource is left. `served` is the
+/// resource of a removed object.
 pub(super) fn after_removal(run: &mut Run<'_>, served: &Served) {
     if served.kind.is_built_in() {
         return;
@@ -113,15 +112,13 @@ pub(super) fn after_removal(run: &mut Run<'_>, served: &Served) {
     else {
         return;
     };
-    if let Ok(definition) = Definition::read(&Value::Object(object.decode())) {
-        finish(run, &definitions, &object, &definition);
-    }
+    finish(run, &definitions, &object);
 }
 
 /// Removes the cleanup finalizer of a definition if no object of its resource is left. The resource
 /// is served until the definition is removed.
-fn finish(run: &mut Run<'_>, definitions: &Served, object: &Object, definition: &Definition) {
-    let left = find_table(run.api, definition).map_or(0, |table| table.len());
+fn finish(run: &mut Run<'_>, definitions: &Served, object: &Object) {
+    let left = find_table(run.api, &object.key).map_or(0, |table| table.len());
     if left > 0 {
         return;
     }
@@ -134,13 +131,14 @@ fn finish(run: &mut Run<'_>, definitions: &Served, object: &Object, definition: 
 }
 
 /// Serves the versions that have `served: true`. If the spec has changed, all watches of the
-/// resource end, and clients must list again: a real server replaces the resource's watch caches.
+/// resource end.
 fn serve(api: &Api, definition: &Definition) {
-    let table = find_table(api, definition).unwrap_or_else(|| api.new_table(definition.stored.clone()));
     let name = definition.stored.qualified_plural();
+    let table = find_table(api, &name).unwrap_or_else(|| api.new_table(definition.stored.clone()));
     let table = api.catalogue.define(name.clone(), table);
-    let is_changed = api.catalogue.record_spec(name, &definition.spec);
+    let is_changed = api.catalogue.record_spec(name.clone(), &definition.spec);
     if is_changed {
+        // A real server replaces the watch cache here, so clients must list again.
         table.refill_watch_cache();
     }
     for kind in &definition.served {
@@ -157,37 +155,39 @@ fn serve(api: &Api, definition: &Definition) {
         }
     }
     let is_served = |path: &String| definition.served.iter().any(|kind| kind.collection_path() == *path);
-    for path in paths(api, definition).iter().filter(|path| !is_served(path)) {
+    for path in paths(api, &name).iter().filter(|path| !is_served(path)) {
         api.catalogue.remove(path);
     }
 }
 
-/// Returns the table that stores the objects of a definition's resource. Returns `None` if there is
-/// no such table.
-fn find_table(api: &Api, definition: &Definition) -> Option<Arc<Table>> {
-    api.catalogue.defined(&definition.stored.qualified_plural()).or_else(|| {
+/// Returns the table that stores the objects of a resource. Returns `None` if there is no such
+/// table. `name` is the name of the resource's definition.
+fn find_table(api: &Api, name: &str) -> Option<Arc<Table>> {
+    api.catalogue.defined(name).or_else(|| {
         // A test can register a resource with `Simulator::register` before its definition exists.
         let resources = api.catalogue.resources();
-        let served = resources.iter().find(|served| defines(definition, served));
+        let served = resources.iter().find(|served| is_defined_by(served, name));
         served.map(|served| Arc::clone(&served.table))
     })
 }
 
-/// Stops serving a definition's resource, and drops the resource's table.
-fn stop_serving(api: &Api, definition: &Definition) {
-    for path in paths(api, definition) {
+/// Stops serving the resource of the definition `name`, and drops the resource's table.
+fn stop_serving(api: &Api, name: &str) {
+    for path in paths(api, name) {
         api.catalogue.remove(&path);
     }
-    api.catalogue.undefine(&definition.stored.qualified_plural());
+    api.catalogue.undefine(name);
 }
 
-/// Returns the paths at which versions of a definition are currently served.
-fn paths(api: &Api, definition: &Definition) -> Vec<String> {
+/// Returns the paths at which versions of the definition `name` are currently served.
+fn paths(api: &Api, name: &str) -> Vec<String> {
     let all = api.catalogue.all();
-    let versions = all.iter().filter(|served| defines(definition, served));
+    let versions = all.iter().filter(|served| is_defined_by(served, name));
     versions.map(|served| served.kind.collection_path()).collect()
 }
 
-fn defines(definition: &Definition, served: &Served) -> bool {
-    served.kind.group == definition.stored.group && served.kind.plural == definition.stored.plural
+/// Returns whether the definition `name` defines the resource. A test can store an invalid
+/// definition with the name of a built-in resource, such as `pods`.
+fn is_defined_by(served: &Served, name: &str) -> bool {
+    !served.kind.is_built_in() && served.kind.qualified_plural() == name
 }

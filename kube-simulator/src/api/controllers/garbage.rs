@@ -14,9 +14,8 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// Deletes the dependants of a removed object. A dependant that has another owner only loses its
-/// reference to the object. Afterwards, continues the foreground deletion of the object's own
-/// owners, which have waited for the removal.
+/// Deletes the dependants of a removed object that have no other owner. Afterwards, continues the
+/// foreground deletion of the object's own owners.
 pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
     for (served, dependant) in dependants_to_process(run.api, object) {
         if has_other_owner(run.api, &dependant, &object.uid) {
@@ -30,9 +29,8 @@ pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
     }
 }
 
-/// Continues the foreground deletion of owners that a dependant no longer blocks. A dependant
-/// blocks an owner with `blockOwnerDeletion` in its owner reference. `before` and `after` are the
-/// dependant's states before and after its update.
+/// Continues the foreground deletion of owners that a dependant no longer blocks. `before` and
+/// `after` are the states of the dependant.
 pub(super) fn after_update(run: &mut Run<'_>, before: &Object, after: &Object) {
     let is_unblocked = |owner: &str| blocks(before, owner) && !blocks(after, owner);
     if !before.owners.iter().any(|(owner, _)| is_unblocked(owner)) {
@@ -141,6 +139,7 @@ fn edit_references(
     });
 }
 
+/// Returns whether a dependant's reference to this owner has `blockOwnerDeletion`.
 fn blocks(dependant: &Object, owner: &str) -> bool {
     dependant.owners.iter().any(|(uid, blocks)| *blocks && **uid == *owner)
 }
@@ -162,16 +161,14 @@ fn dependants_to_process(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Ob
     found
 }
 
-/// Returns whether the dependant has an invalid owner. The real garbage collector neither deletes
-/// nor changes such a dependant. An owner is invalid in these cases:
-/// - The owner's kind is not served, and the owner is not `owner`. (The kind of `owner`, whose
-///   dependants are processed, can be a custom resource that is no longer served.)
-/// - The owner is namespaced, and the dependant is cluster-scoped.
+/// Returns whether the dependant has an invalid owner, for example of a kind that is not served.
+/// The real garbage collector neither deletes nor changes such a dependant.
 fn has_invalid_owner(api: &Api, dependant: &Object, owner: &Object) -> bool {
     let is_cluster_scoped = dependant.namespace().is_none();
     if is_cluster_scoped && owner.namespace().is_some() {
         return true;
     }
+    // The kind of `owner` is not checked: it can be a custom resource that is no longer served.
     let deleted: &str = &owner.uid;
     let body = dependant.decode();
     let mut others = references(&body).filter(|reference| reference["uid"] != deleted);

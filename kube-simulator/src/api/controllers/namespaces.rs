@@ -18,8 +18,7 @@ pub(super) fn while_terminating(run: &mut Run<'_>, served: &Served, object: &Obj
     finish(run, served, object.name());
 }
 
-/// Continues the deletion of a namespace after its last object was removed. `object` is an object
-/// that was removed. Does nothing unless its namespace is empty and is being deleted.
+/// Continues the deletion of a terminating namespace if the removed `object` was its last object.
 pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
     let namespaces = run.api.catalogue.at("/api/v1/namespaces");
     let (Some(name), Some(namespaces)) = (object.namespace(), namespaces) else {

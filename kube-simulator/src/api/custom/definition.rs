@@ -114,7 +114,7 @@ pub(crate) fn fill_defaults(spec: &mut Body) {
     names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
 }
 
-/// Removes null fields, except those of schemas, in which a default can be null.
+/// Removes null fields, except those of schemas, in which a default can contain null fields.
 fn remove_nulls(fields: &mut Body) {
     fields.retain(|name, value| {
         match value {

@@ -20,8 +20,7 @@ pub(super) struct ContinueToken {
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
     /// The storage key at which the next page starts. In a list of all namespaces, this is
-    /// `shop/apple`; in a list of the namespace `shop`, it is `apple`. If the list is read from the
-    /// watch cache, a slash precedes the key.
+    /// `shop/apple`; in a list of the namespace `shop`, it is `apple`.
     start: String,
 }
 
@@ -77,11 +76,11 @@ impl ContinueToken {
     }
 }
 
-/// Converts a storage key to the text in a token's field `start`. In a list of all namespaces,
-/// `shop/apple` stays as it is; in a list of the namespace `shop`, it becomes `apple`. If `cached`
-/// is true, a slash is added before the text.
+/// Converts a storage key to the text in a token's field `start`. For example, `shop/apple` becomes
+/// `apple` in a list of the namespace `shop`.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
+    // If the watch cache serves the list, a slash precedes the key.
     if cached { format!("/{relative}") } else { relative.to_owned() }
 }
 

@@ -90,11 +90,8 @@ pub(crate) async fn list(
     })
 }
 
-/// Returns whether the watch cache serves a list; `false` means etcd.
-///
-/// While the watch cache is being filled, etcd serves only these lists, and others are errors:
-/// - lists at an exact resource version, and lists with a continue token;
-/// - lists with a limit and without selectors.
+/// Returns whether the watch cache serves a list; `false` means etcd. Most lists are errors while
+/// the watch cache is being filled.
 fn comes_from_cache(
     kind: &ResourceKind,
     revision: &Revision,
@@ -106,6 +103,7 @@ fn comes_from_cache(
     }
     match revision.watch_cache().check() {
         Ok(()) => Ok(true),
+        // These lists read from etcd while the watch cache is being filled.
         Err(_) if options.is_exact_or_continued() || (options.limit > 0 && !filter.has_selectors()) => {
             Ok(false)
         }
@@ -164,11 +162,8 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Returns the newest state of the objects, for a list that must not return an older one.
-///
-/// A list that is not `cached` reads this state from etcd. A `cached` list waits up to 3 seconds
-/// until the watch cache has etcd's newest revision. If the list is then late, `source.late`
-/// determines whether it reads from etcd or fails.
+/// Returns the newest state of the objects. A `cached` list first waits up to 3 seconds until the
+/// watch cache has this state.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {
@@ -181,17 +176,15 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// For a `cached` list, returns an error if the watch cache does not reach `version` within 3
-/// seconds. For other lists, returns an error at once if `version` is in the future.
+/// Returns an error if etcd has not reached `version`. For a `cached` list, waits up to 3 seconds,
+/// and returns an error if the watch cache has not reached `version` then.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)
 }
 
-/// Adds a new continue token to the error for an expired continue token.
-///
-/// With the new token, the client can list the remaining objects in their latest state. If the
-/// request has no continue token, returns `refusal` unchanged.
+/// Adds a new continue token to the error for an expired continue token. With the new token, the
+/// client can list the remaining objects.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

@@ -117,7 +117,7 @@ impl ListOptions {
             if let Some(unknown) = &self.unknown_match {
                 errors.push(FieldError::unsupported(
                     "resourceVersionMatch",
-                    unknown,
+                    unknown.as_str(),
                     "\"Exact\", \"NotOlderThan\", \"\"",
                 ));
             }

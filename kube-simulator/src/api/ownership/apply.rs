@@ -27,11 +27,8 @@ pub(crate) struct Conflict {
     pub(crate) field: String,
 }
 
-/// Applies the configuration `applied` to the object `before`.
-///
-/// Fields that the manager applied earlier, but not now, are removed unless they have other owners.
-/// Without `force`, conflicts are an error. With `force`, the manager becomes the only owner of the
-/// conflicting fields.
+/// Applies the configuration `applied` to the object `before`. Without `force`, conflicts are an
+/// error. With `force`, the manager takes over the conflicting fields.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,
@@ -71,16 +68,11 @@ pub(crate) fn apply(
     Ok(after)
 }
 
-/// Records in `managedFields` of the new object `created` that the manager owns the fields of
-/// `applied`, the configuration from which the object was created.
-pub(crate) fn record_first_apply(
-    kind: &ResourceKind,
-    created: &mut Body,
-    applied: &Body,
-    manager: &Manager<'_>,
-) {
-    let fields = leaves(kind, applied).into_keys().collect();
-    managers::write(created, &[Entry::new(kind, manager, fields)]);
+/// Makes the manager the only owner in `managedFields` of `object`. The manager owns the fields of
+/// `owned`.
+pub(crate) fn set_owner(kind: &ResourceKind, object: &mut Body, owned: &Body, manager: &Manager<'_>) {
+    let fields = leaves(kind, owned).into_keys().collect();
+    managers::write(object, &[Entry::new(kind, manager, fields)]);
 }
 
 /// Returns the errors for duplicate list elements, in the format of structured-merge-diff.

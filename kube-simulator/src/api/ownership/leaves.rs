@@ -13,18 +13,11 @@ use super::list_kind::ListKind;
 use crate::api::schema;
 use crate::kinds::ResourceKind;
 
-/// The steps from the root of an object to a leaf, in the format of `FieldsV1`: `f:spec`,
-/// `k:{"name":"main"}`, `v:"x"` or `.`. Leaves with the same parent share the parent's steps in
-/// memory.
+/// The path of a leaf, in the steps of `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"` or `.`.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object: the path of each leaf, and the value at this path.
-///
-/// Elements of sets and of keyed lists are leaves with the value `None`:
-/// - The last step of the path of a set's element contains its value, such as `v:"x"`.
-/// - The last two steps of the path of a keyed list's element are its key, such as
-///   `k:{"name":"main"}`, and the step `.`. The fields of the element are further leaves, which
-///   have values.
+/// The path and the value of each leaf. A leaf that is a list element has the value `None`, because
+/// its path identifies the element.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
 /// The metadata fields that no field manager owns.
@@ -121,6 +114,8 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
             let schema = schema.and_then(|schema| schema.get("items"));
             for element in elements {
                 let path = join(&path, key_of(element, &keys));
+                // The step `.` means the element itself. The fields of the element are further
+                // leaves.
                 let is_again = found.leaves.insert(join(&path, ".".to_owned()), None).is_some();
                 if is_again && keys.iter().all(|key| key == "protocol" || element.get(key).is_some()) {
                     found.duplicates.insert(path.clone());
@@ -135,9 +130,7 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
 }
 
 /// Returns the path step that identifies an element of a keyed list, such as `k:{"name":"main"}`.
-///
-/// `keys` are the names of the fields in the braces. A missing `protocol` becomes `TCP`; any other
-/// missing field is left out.
+/// `keys` are the names of the key fields.
 pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     let mut named = Map::new();
     for key in keys {
@@ -154,6 +147,7 @@ pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
 
 fn join(path: &Path, step: String) -> Path {
     let mut joined = Path::with_capacity(path.len() + 1);
+    // Copies only pointers: leaves with the same parent share the parent's steps.
     joined.extend_from_slice(path);
     joined.push(step.into());
     joined

@@ -129,25 +129,31 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 }
 
 /// Records a write in `managedFields`: the manager becomes the only owner of the changed fields.
-///
-/// All other fields keep their owners, unless the client has changed `managedFields` itself. They
-/// then have the owners in the client's list. If this list is `[{}]`, the object has no owners
-/// afterwards, and the write is not recorded.
+/// For a new object, `before` is empty.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
-    if managed_fields(after) == Some(&[json!({})]) {
-        write(after, &[]);
-        return;
-    }
     let (old, new) = (leaves(kind, before), leaves(kind, after));
     let differs = |path: &&Path| old.get(*path) != new.get(*path);
     let changed: BTreeSet<Path> = new.keys().filter(differs).cloned().collect();
     let gone: BTreeSet<Path> = old.keys().filter(|path| !new.contains_key(*path)).cloned().collect();
-    let sent = managed_fields(after).filter(|sent| !sent.is_empty() && Some(*sent) != managed_fields(before));
+    // A client can send other owners. A write to a subresource ignores them.
+    let sent = managed_fields(after)
+        .filter(|sent| manager.subresource.is_empty() && Some(*sent) != managed_fields(before));
     if sent.is_none() && changed.is_empty() && gone.is_empty() {
         restore(before, after);
         return;
     }
-    let mut entries = read(if sent.is_some() { after } else { before });
+    let mut entries = match sent {
+        // The client removes all owners.
+        Some(sent) if sent.is_empty() || sent == [json!({})] => Vec::new(),
+        Some(_) => read(after),
+        None => read(before),
+    };
+    let is_update = !before.is_empty();
+    // Writes to an object without owners are recorded only after the first server-side apply.
+    if is_update && entries.is_empty() {
+        write(after, &[]);
+        return;
+    }
     for entry in &mut entries {
         entry.fields.retain(|path| !gone.contains(path) && !changed.contains(path));
     }
@@ -162,6 +168,10 @@ pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body,
         }
     }
     write(after, &entries);
+}
+
+pub(crate) fn has_owners(body: &Body) -> bool {
+    managed_fields(body).is_some_and(|entries| !entries.is_empty())
 }
 
 fn managed_fields(body: &Body) -> Option<&[Value]> {

@@ -10,9 +10,9 @@ mod list_kind;
 mod managers;
 mod merge;
 
-pub(crate) use apply::{Conflict, apply, duplicates, record_first_apply};
+pub(crate) use apply::{Conflict, apply, duplicates, set_owner};
 pub(crate) use list_kind::ListKind;
-pub(crate) use managers::{Manager, Operation, record_write};
+pub(crate) use managers::{Manager, Operation, has_owners, record_write};
 
 use serde_json::{Map, Value};
 

@@ -28,23 +28,20 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut FieldError
     if let Some(allowed) = schema["enum"].as_array()
         && !allowed.contains(value)
     {
-        let listed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-        let given = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        errors.push(FieldError::unsupported(path.to_string(), &given, &listed.join(", ")));
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let listed: Vec<String> = allowed.iter().map(|allowed| format!("{:?}", text(allowed))).collect();
+        errors.push(FieldError::unsupported(path.to_string(), value.clone(), &listed.join(", ")));
     }
     match value {
         Value::Object(fields) => walk_fields(schema, fields, path, errors),
         Value::Array(elements) => {
-            bounds(schema, ["minItems", "maxItems"], elements.len(), "items", path, errors);
+            check_size(schema, elements.len(), path, errors);
             unique(&ListKind::of(Some(schema)), elements, path, errors);
             for (at, element) in elements.iter().enumerate() {
                 walk(&schema["items"], element, &path.element(at), errors);
             }
         }
-        Value::String(text) => {
-            let lengths = ["minLength", "maxLength"];
-            bounds(schema, lengths, text.chars().count(), "chars long", path, errors);
-        }
+        Value::String(text) => check_length(schema, text, path, errors),
         Value::Number(_) => within_range(schema, value, path, errors),
         _ => {}
     }
@@ -101,22 +98,30 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-fn bounds(
-    schema: &Value,
-    [least, most]: [&str; 2],
-    size: usize,
-    unit: &str,
-    path: &Place<'_>,
-    errors: &mut FieldErrors,
-) {
-    let size = size as u64;
-    if let Some(least) = schema[least].as_u64().filter(|least| size < *least) {
-        let why = format!("{path} in body should be at least {least} {unit}");
-        errors.push(FieldError::invalid(path.to_string(), "\"\"", &why));
+/// Returns a limit on the size of lists or strings, such as `maxItems`.
+fn limit(schema: &Value, name: &str) -> Option<usize> {
+    usize::try_from(schema[name].as_u64()?).ok()
+}
+
+fn check_size(schema: &Value, size: usize, path: &Place<'_>, errors: &mut FieldErrors) {
+    if let Some(least) = limit(schema, "minItems").filter(|least| size < *least) {
+        let why = format!("{path} in body should have at least {least} items");
+        errors.push(FieldError::invalid(path.to_string(), &size.to_string(), &why));
     }
-    if let Some(most) = schema[most].as_u64().filter(|most| size > *most) {
-        let why = format!("{path} in body should be at most {most} {unit}");
-        errors.push(FieldError::invalid(path.to_string(), "\"\"", &why));
+    if let Some(most) = limit(schema, "maxItems").filter(|most| size > *most) {
+        errors.push(FieldError::too_many(path.to_string(), size, most));
+    }
+}
+
+fn check_length(schema: &Value, text: &str, path: &Place<'_>, errors: &mut FieldErrors) {
+    let length = text.chars().count();
+    if let Some(least) = limit(schema, "minLength").filter(|least| length < *least) {
+        let why = format!("{path} in body should be at least {least} chars long");
+        errors.push(FieldError::invalid(path.to_string(), &format!("{text:?}"), &why));
+    }
+    if let Some(most) = limit(schema, "maxLength").filter(|most| length > *most) {
+        // The limit counts characters, but the message of a real server has the unit bytes.
+        errors.push(FieldError::too_long(path.to_string(), most));
     }
 }
 

@@ -4,19 +4,18 @@ use serde_json::Value;
 
 use super::of_field;
 
-/// Applies the defaults of `schema` to `value`, and to all values within it:
-/// - An absent field with a default gets the default.
-/// - A null field stays null if it is nullable, or if the schema does not describe it.
-/// - Any other null field gets its default; without a default, the field is removed.
+/// Applies the defaults of `schema` to `value`, and to all values within it. A null field counts as
+/// absent unless the schema allows null.
 pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, inner| {
+                // A null field with a default is kept here, because the default replaces it below.
                 let may_be_null = |schema: &Value| schema["nullable"] == true || !schema["default"].is_null();
                 !inner.is_null() || of_field(schema, name).is_none_or(may_be_null)
             });
             for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
-                let Some(default) = schema.get("default") else {
+                let Some(default) = schema.get("default").filter(|default| !default.is_null()) else {
                     continue;
                 };
                 let absent = match fields.get(name) {
@@ -40,8 +39,7 @@ pub(crate) fn fill(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Replaces a null `value` by the default of `schema`, unless `schema` is nullable or has no
-/// default. Then applies the defaults of `schema` to all values within `value`.
+/// Replaces a null `value` by the default if `schema` forbids null, and then calls [`fill`].
 fn fill_element(schema: &Value, value: &mut Value) {
     if value.is_null() && schema["nullable"] != true && !schema["default"].is_null() {
         *value = schema["default"].clone();

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-/// The path from the root of an object to a value.
-///
-/// A path is formatted only for errors and warnings, because the formatted paths of all values can
-/// be orders of magnitude longer than the object.
+/// The path from the root of an object to a value. To save memory, only the paths in errors and
+/// warnings are formatted.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'p> {
     Root,

@@ -12,8 +12,7 @@ use super::{OF_EVERY_OBJECT, of_field};
 /// undeclared field per JSON object.
 const MAX_NAMED: usize = 100;
 
-/// Returns one error for each undeclared field. A field in a keyed list is named by the index of
-/// its element; a real server names the element by its keys.
+/// Returns one error for each undeclared field, up to [`MAX_NAMED`] errors.
 pub(crate) fn undeclared(schema: &Value, object: &Value) -> Vec<String> {
     let mut errors = Vec::new();
     walk(schema, object, &Place::Root, &mut errors);
@@ -43,6 +42,7 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut Vec<String
         }
         Value::Array(elements) => {
             for (at, element) in elements.iter().enumerate() {
+                // A real server names an element of a keyed list by its keys, not by its index.
                 walk(&schema["items"], element, &path.element(at), errors);
             }
         }

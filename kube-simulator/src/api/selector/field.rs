@@ -29,9 +29,9 @@ enum Field {
     /// [`Object::field`] returns the value for this number, the field's position in the kind's
     /// `selectable_fields`.
     Selectable(usize),
-    /// The path of a selectable field that must be read from the object's JSON. The field became
+    /// The path of a selectable field whose value is read from the object's JSON. The field became
     /// selectable after the resource's storage was created.
-    Unextracted(String),
+    InJson(String),
 }
 
 impl FieldSelector {
@@ -47,6 +47,16 @@ impl FieldSelector {
 
     pub(crate) fn is_everything(&self) -> bool {
         self.requirements.is_empty()
+    }
+
+    /// Returns the name and the namespace that the selector requires. For `metadata.name=a`, these
+    /// are `Some("a")` and `None`.
+    pub(crate) fn required_key(&self) -> (Option<&str>, Option<&str>) {
+        let required = |field: Field| {
+            let found = self.requirements.iter().find(|it| it.equal && it.field == field);
+            found.map(|requirement| requirement.value.as_str())
+        };
+        (required(Field::Name), required(Field::Namespace))
     }
 
     /// Returns whether the selector requires one specific value of a selectable field.
@@ -65,7 +75,7 @@ impl FieldSelector {
                 Field::Name => object.name(),
                 Field::Namespace => object.namespace().unwrap_or_default(),
                 Field::Selectable(index) => object.field(*index),
-                Field::Unextracted(path) => {
+                Field::InJson(path) => {
                     found = object.text_at(path);
                     &*found
                 }
@@ -130,7 +140,7 @@ fn parse_field(served: &Served, path: &str) -> Result<Field, String> {
     if kind.selectable_fields.iter().any(|known| known == path) {
         // The table keeps the selectable fields that the definition had when the table was created.
         let index = served.table.kind.selectable_fields.iter().position(|known| known == path);
-        return Ok(index.map_or_else(|| Field::Unextracted(path.to_owned()), Field::Selectable));
+        return Ok(index.map_or_else(|| Field::InJson(path.to_owned()), Field::Selectable));
     }
     Err(if plain {
         format!("\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")

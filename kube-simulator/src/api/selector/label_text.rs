@@ -121,8 +121,8 @@ impl<'a> Parser<'a> {
             Token::Word("notin") => Ok(Test::NotIn(self.set(label)?)),
             Token::Sign("=" | "==") => Ok(Test::In(self.value(label)?)),
             Token::Sign("!=") => Ok(Test::NotIn(self.value(label)?)),
-            Token::Sign(">") => Ok(Test::GreaterThan(self.bound()?)),
-            Token::Sign("<") => Ok(Test::LessThan(self.bound()?)),
+            Token::Sign(">") => Ok(Test::GreaterThan(self.bound(label)?)),
+            Token::Sign("<") => Ok(Test::LessThan(self.bound(label)?)),
             other => Err(format!("found '{}', expected: {OPERATORS}", other.text())),
         }
     }
@@ -142,12 +142,17 @@ impl<'a> Parser<'a> {
         check_values(label, &BTreeSet::from([self.text()?]))
     }
 
-    fn bound(&mut self) -> Result<i64, String> {
+    fn bound(&mut self, label: &str) -> Result<i64, String> {
         let value = self.text()?;
-        value.parse().map_err(|_| {
+        let number = value.parse::<i64>().map_err(|_| {
             let why = "for 'Gt', 'Lt' operators, the value must be an integer";
             format!("values[0]: Invalid value: \"{value}\": {why}")
-        })
+        });
+        match (number, check_values(label, &BTreeSet::from([value]))) {
+            (Ok(number), Ok(_)) => Ok(number),
+            (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+            (Err(first), Err(second)) => Err(format!("[{first}, {second}]")),
+        }
     }
 
     /// Parses the values in parentheses. A missing value is empty: `()` contains one empty value.
@@ -178,8 +183,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns the values in their order. If values are invalid, returns one error for all of them, in
-/// the format of `k8s.io/apimachinery/pkg/util/errors`.
+/// Returns the values as a list. If values are invalid, returns one error for all of them, in the
+/// format of `k8s.io/apimachinery/pkg/util/errors`.
 fn check_values(label: &str, values: &BTreeSet<&str>) -> Result<Vec<String>, String> {
     let checked = values.iter().enumerate().map(|(index, value)| {
         check(&format!("values[{index}][{label}]"), value, &naming::label_value(value))

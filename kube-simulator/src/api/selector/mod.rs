@@ -43,11 +43,22 @@ impl Filter {
     }
 
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.is_in_scope(object) && self.selects_object(object)
+        let is_in_scope =
+            self.namespace.as_deref().is_none_or(|namespace| object.namespace() == Some(namespace));
+        is_in_scope && self.selects_object(object)
     }
 
-    pub(crate) fn is_in_scope(&self, object: &Object) -> bool {
-        self.namespace.as_deref().is_none_or(|namespace| object.namespace() == Some(namespace))
+    /// Returns whether a watch of etcd reads this object. Such a watch reads one key, one namespace
+    /// or all namespaces. The server evaluates all other requirements afterwards.
+    ///
+    /// Counterpart: `WatchPredicate` in `k8s.io/apiserver/pkg/registry/generic/registry`.
+    pub(crate) fn is_read_from_etcd(&self, object: &Object) -> bool {
+        let (name, in_selector) = self.fields.required_key();
+        let namespace = self.namespace.as_deref().or(in_selector);
+        // Without a namespace, the server cannot compute the key of a namespaced object.
+        let name = name.filter(|_| namespace.is_some() || object.namespace().is_none());
+        namespace.is_none_or(|namespace| object.namespace() == Some(namespace))
+            && name.is_none_or(|name| object.name() == name)
     }
 
     /// Returns whether the selectors match an object, whatever its namespace.

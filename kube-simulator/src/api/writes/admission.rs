@@ -13,10 +13,8 @@ use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 
-/// Returns an error if the new object `body` must not be created, for one of these reasons:
-/// - Its custom resource definition is being deleted, together with all objects of this type.
-/// - Its namespace is being deleted.
-/// - Its namespace does not exist, and the simulator is configured to require namespaces.
+/// Returns an error if a new object must not be created, for example because its namespace or its
+/// custom resource definition is being deleted.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let kind = &*writer.served.kind;
     if !kind.is_built_in()

@@ -2,6 +2,8 @@
 //!
 //! The configuration is the body of the apply request: the fields that the client wants to set.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
 use serde_json::Value;
@@ -15,6 +17,10 @@ use crate::api::schema;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
+
+/// The manager that becomes the owner of an object's fields if the object has no owners before a
+/// server-side apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Applies a configuration to an object or its status. Creates a missing object; but with
 /// [`Part::Status`], a missing object is an error.
@@ -47,7 +53,7 @@ pub(super) fn apply(
             create::check_name(kind, name, WriteSource::Client)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, WriteSource::Client)?;
-            ownership::record_first_apply(kind, &mut body, &applied, &manager);
+            ownership::set_owner(kind, &mut body, &applied, &manager);
             if writer.options.dry_run {
                 return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
             }
@@ -55,17 +61,34 @@ pub(super) fn apply(
             return Ok(Outcome::Created(transaction.put(&key, body)));
         };
         let before = old.decode();
-        let after = ownership::apply(kind, &before, &applied, &manager, writer.options.force)
+        let owned = with_owners(kind, &before, part, &manager);
+        let after = ownership::apply(kind, &owned, &applied, &manager, writer.options.force)
             .map_err(|conflicts| conflict(kind, name, &conflicts))?;
         check_same_uid(kind, &old, &after)?;
         replace(transaction, writer, &old, &before, Change { after, part, owners_settled: true })
     })
 }
 
-/// Checks the configuration `applied`, and removes the fields that a write to `part` ignores.
-///
-/// For example, a configuration without a `kind` is an error, and a write through `/status` ignores
-/// the spec.
+/// Returns the object `before` with owners. If `before` has none, [`BEFORE_FIRST_APPLY`] becomes
+/// the owner of its fields in `part`.
+fn with_owners<'b>(
+    kind: &ResourceKind,
+    before: &'b Body,
+    part: Part,
+    manager: &Manager<'_>,
+) -> Cow<'b, Body> {
+    if ownership::has_owners(before) {
+        return Cow::Borrowed(before);
+    }
+    let (mut object, mut owned) = (before.clone(), before.clone());
+    keep_part(kind, &mut owned, part);
+    let manager = Manager { name: BEFORE_FIRST_APPLY, operation: Operation::Update, ..*manager };
+    ownership::set_owner(kind, &mut object, &owned, &manager);
+    Cow::Owned(object)
+}
+
+/// Checks the configuration `applied`, and removes the fields that a write to `part` ignores. For
+/// example, a write through `/status` ignores the spec.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,
@@ -87,17 +110,20 @@ pub(super) fn check(
     metadata.entry("name").or_insert_with(|| name.into());
     check_name(&applied, name)?;
     check_fields(kind, &format!("{namespace}/{name}"), &applied)?;
-    // Fields outside the written part are ignored and not owned.
+    keep_part(kind, &mut applied, part);
+    Ok(applied)
+}
+
+/// Removes the fields that a write to `part` ignores, and that its manager thus does not own.
+fn keep_part(kind: &ResourceKind, body: &mut Body, part: Part) {
     match part {
         Part::Status => {
-            applied
-                .retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"));
-            metadata_mut(&mut applied).retain(|field, _| !kind.status_keeps.contains(&field.as_str()));
+            body.retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"));
+            metadata_mut(body).retain(|field, _| !kind.status_keeps.contains(&field.as_str()));
         }
-        Part::Main if kind.status_subresource => applied.retain(|field, _| field != "status"),
+        Part::Main if kind.status_subresource => body.retain(|field, _| field != "status"),
         Part::Main | Part::Scale | Part::Finalizers | Part::Whole => {}
     }
-    Ok(applied)
 }
 
 /// Checks that a configuration has `apiVersion` and `kind`, which other writes can omit.
@@ -111,11 +137,10 @@ fn check_has_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Returns an error if a configuration has one of these:
-/// - an undeclared field of a custom resource;
-/// - a label or an annotation that is not a string;
-/// - a duplicate element in a set or a keyed list, because such an element cannot have owners.
+/// Returns an error if a configuration has undeclared fields, duplicate list elements, or labels or
+/// annotations that are not strings.
 fn check_fields(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
+    // Duplicate elements of a set or a keyed list cannot have owners.
     let mut errors = ownership::duplicates(kind, applied);
     errors.extend(metadata::untyped(applied));
     if let Some(schema) = &kind.schema {

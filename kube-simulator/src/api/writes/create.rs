@@ -63,6 +63,11 @@ fn create_once(writer: &Writer<'_>, mut body: Body, source: WriteSource) -> Resu
         if let Some(existing) = transaction.current(&key) {
             return Err(status::already_exists(kind, &name, existing.terminating));
         }
+        if source == WriteSource::Client {
+            // The deletion of the namespace or the definition can have started after the first
+            // check. Because of the lock, a deletion that this check misses finds the new object.
+            admission::check_open(writer, &body)?;
+        }
         if writer.options.dry_run {
             return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
         }
@@ -99,8 +104,8 @@ fn determine_name(
     Ok(name)
 }
 
-/// Returns an error if a name cannot be a segment of a URL path. For most kinds, a name in a
-/// client's request must also be a DNS label or a DNS subdomain.
+/// Returns an error if `kind` does not allow `name`. With [`WriteSource::Test`], every name that
+/// can be a segment of a URL path is valid.
 pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -> Result<(), Refusal> {
     // Names of roles and role bindings can contain colons, as in `system:node`.
     let is_strict = source == WriteSource::Client && kind.group != "rbac.authorization.k8s.io";
@@ -124,10 +129,9 @@ pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -
 }
 
 /// Adds the fields that the server sets, such as the UID, to the body of a new object, and
-/// validates the body. The caller has already checked the type and the name.
+/// validates the body.
 ///
-/// With [`WriteSource::Test`], adds only the UID, the creation time and the generation, if they are
-/// missing, and validates only the depth.
+/// The caller must check the type and the name first.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,
@@ -152,6 +156,7 @@ pub(super) fn prepare(
         }
     }
     fill_in(kind, metadata_mut(body), stamp);
+    // The other rules are only for clients.
     if source == WriteSource::Test {
         return limits::check_depth(body);
     }

@@ -1,7 +1,7 @@
 //! Deletes objects.
 //!
-//! An object is removed at once unless a finalizer or a kubelet blocks the removal, or the object is
-//! a namespace. Such an object is marked with a deletion timestamp, and removed later.
+//! An object is removed at once unless a finalizer or a kubelet blocks the removal, or the object
+//! is a namespace. Such an object is marked with a deletion timestamp, and removed later.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -95,10 +95,7 @@ impl DeleteOptions {
             Propagation::parse(policy)?;
         }
         let options: Self = serde_json::from_value(given.into()).map_err(undecodable)?;
-        options.check_one_policy()?;
-        if options.dry_run.iter().any(|stage| stage != "All") {
-            return Err(status::bad_dry_run(OPTIONS, &options.dry_run));
-        }
+        options.validate()?;
         Ok(options)
     }
 
@@ -112,26 +109,24 @@ impl DeleteOptions {
                     let seconds = parse_int(&value).map_err(status::bad_request)?;
                     options.grace_period_seconds = Some(seconds);
                 }
-                "dryRun" if !matches!(&*value, "" | "All") => {
-                    return Err(status::bad_dry_run(OPTIONS, &[value.into_owned()]));
-                }
                 "dryRun" => options.dry_run.push(value.into_owned()),
                 _ => {}
             }
         }
-        options.check_one_policy()?;
+        options.validate()?;
         Ok(options)
     }
 
-    fn check_one_policy(&self) -> Result<(), Refusal> {
-        match (self.propagation_policy, self.orphan_dependents) {
-            (Some(policy), Some(_)) => {
-                let why = "orphanDependents and deletionPropagation cannot be both set";
-                let error = FieldError::invalid("propagationPolicy", &format!("\"{policy:?}\""), why);
-                Err(status::invalid("meta.k8s.io", OPTIONS, "", vec![error]))
-            }
-            _ => Ok(()),
+    fn validate(&self) -> Result<(), Refusal> {
+        let mut errors = Vec::new();
+        if let (Some(policy), Some(_)) = (self.propagation_policy, self.orphan_dependents) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid("propagationPolicy", &format!("\"{policy:?}\""), why));
         }
+        if self.dry_run.iter().any(|stage| stage != "All") {
+            errors.push(FieldError::unsupported("dryRun", self.dry_run.as_slice(), "\"All\""));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(status::invalid("meta.k8s.io", OPTIONS, "", errors)) }
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
@@ -232,13 +227,11 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that stays stored after this delete request, for one
-/// of these reasons:
-/// - This request sets the deletion timestamp.
-/// - The spec of the namespace has finalizers.
-/// - The simulated namespace controller runs, which removes the namespace later.
+/// Returns whether the object is a namespace that stays stored after this delete request.
 fn is_kept_namespace(writer: &Writer<'_>, body: &Body) -> bool {
+    // The first delete request only sets the deletion timestamp.
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
+    // The simulated namespace controller removes the namespace later.
     let controlled = writer.api.behavior.controllers;
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
 }
@@ -257,9 +250,8 @@ struct Ending {
 }
 
 impl Ending {
-    /// Returns the deletion timestamp and the grace period that a delete request gives an object.
-    /// Returns `None` if the object is already in a grace period, and the request does not shorten
-    /// it.
+    /// Returns the timestamp and the grace period. Returns `None` if the object is in a grace
+    /// period that the request does not shorten.
     ///
     /// Counterpart: `BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`.
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
@@ -307,11 +299,8 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period of an object, in seconds. Only a scheduled pod that has not finished
-/// has one, and only if `SimulatorBuilder::graceful_pod_deletion` is set. All other objects have 0.
-///
-/// The period of such a pod is `wanted`, the period in the request; by default, the pod's
-/// `terminationGracePeriodSeconds`, or 30.
+/// Returns the grace period of an object, in seconds. It is 0 for all objects except scheduled,
+/// unfinished pods. `wanted` is the period in the request.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =
@@ -343,7 +332,7 @@ fn mark(kind: &ResourceKind, body: &mut Body, ending: &Ending) {
     metadata.insert("deletionGracePeriodSeconds".to_owned(), ending.seconds.into());
     let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
     if is_new && generation > 0 {
-        metadata.insert("generation".to_owned(), (generation + 1).into());
+        metadata.insert("generation".to_owned(), generation.wrapping_add(1).into());
     }
 }
 

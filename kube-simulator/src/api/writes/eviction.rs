@@ -23,8 +23,8 @@ const API_SERVER: &str = "kube-apiserver";
 /// Evictions are refused if a budget has more pods than this in `status.disruptedPods`.
 const MAX_NOTED: usize = 2_000;
 
-/// Deletes a pod. If the pod is active and a disruption budget selects it, first subtracts one
-/// disruption from the budget. Returns an error if the budget allows no disruption.
+/// Deletes a pod. If a disruption budget protects the pod, first subtracts one disruption from the
+/// budget. Returns an error if the budget allows no disruption.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();

@@ -8,10 +8,8 @@ use crate::api::status::{self, FieldError, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
-/// Checks `apiVersion`, `kind` and namespace, and converts the body to the stored version. A body
-/// can omit `apiVersion` and `kind`. In a request for a namespace, sets the namespace of a body
-/// that omits it, and returns an error if the body has another namespace. In a request without a
-/// namespace, removes the namespace of the body.
+/// Checks that the type and the namespace of a body match the request. Sets the namespace, and
+/// converts the body to the stored version.
 pub(super) fn check_type_and_namespace(
     kind: &ResourceKind,
     namespace: Option<&str>,

@@ -29,6 +29,8 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     let mut copied = 0;
     for operation in patch {
         let operation = resolve_indexes(document, operation)?;
+        // The check precedes the operation, because even dropping a document that is nested too
+        // deeply would overflow the stack.
         check_depth(document, &operation)?;
         if let PatchOperation::Copy(copy) = &operation {
             copied += document.pointer(copy.from.as_str()).map_or(0, limits::json_size);
@@ -58,11 +60,10 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     Ok(())
 }
 
-/// Returns `operation` with its negative list indexes replaced. For example, in a list of three
-/// elements, -1 becomes 2, the last element.
+/// Returns `operation` with its negative list indexes replaced. For example, -1 becomes 2 in a list
+/// of three elements.
 ///
-/// A move becomes two operations: this function removes the value from `document`, and returns the
-/// operation that adds the value at its new path.
+/// For a move, removes the value from `document`, and returns the operation that adds the value.
 fn resolve_indexes(document: &mut Value, operation: &PatchOperation) -> Result<PatchOperation, Refusal> {
     let mut operation = operation.clone();
     match &mut operation {
@@ -86,16 +87,17 @@ fn resolve_indexes(document: &mut Value, operation: &PatchOperation) -> Result<P
     Ok(operation)
 }
 
-/// Returns `path` with its negative list indexes replaced. In a list of three elements, -1 becomes
-/// 2, the last element. As in Go, an index can also have a plus sign.
+/// Returns `path` with its negative list indexes replaced. For example, -1 becomes 2 in a list of
+/// three elements.
 ///
-/// `is_new` means that a value will be inserted at `path`. An index -1 at the end of `path` is then
-/// the position after the last element.
+/// `is_new` means that a value will be inserted at `path`. A final index -1 is then the position
+/// after the last element.
 fn absolute(document: &Value, path: &Pointer, is_new: bool) -> PointerBuf {
     let mut absolute = PointerBuf::new();
     let mut tokens = path.tokens().peekable();
     while let Some(token) = tokens.next() {
         let list = document.pointer(absolute.as_str()).and_then(Value::as_array);
+        // As in Go, an index can have a plus sign.
         let index = token.decoded().parse::<isize>();
         match (list, index) {
             (Some(list), Ok(index)) => {
@@ -116,9 +118,6 @@ fn lacks_field(document: &Value, path: &str) -> bool {
 }
 
 /// Returns an error if an operation would nest a document too deeply.
-///
-/// Each operation is checked before it is applied, because even dropping a value that is nested too
-/// deeply would overflow the stack.
 fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refusal> {
     let (path, value) = match operation {
         PatchOperation::Add(add) => (&add.path, Some(&add.value)),

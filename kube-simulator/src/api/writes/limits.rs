@@ -5,11 +5,9 @@ use serde_json::Value;
 use super::Body;
 use crate::api::status::{self, Refusal};
 
-/// Maximum nesting of an object, in levels.
-///
-/// A real server accepts 10,000 levels, but the simulator's JSON parser accepts 127. The limit is
-/// lower than 127 because `managedFields` is nested a few levels deeper than the fields that it
-/// describes.
+/// Maximum nesting of an object, in levels. The simulator's JSON parser accepts 127 levels, and a
+/// real server accepts 10,000.
+// Less than 127, because `managedFields` is nested deeper than the fields that it describes.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Maximum nesting of `metadata.managedFields`, in levels. Only clients can exceed this limit: the

@@ -48,11 +48,11 @@ pub(super) fn check_types(kind: &ResourceKind, body: &Body) -> Result<(), Refusa
     Err(status::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}")))
 }
 
-/// Returns the reason why the labels or the annotations are not a map of strings; `None` if they
-/// are. As in Go, null is valid instead of the map and instead of a string.
+/// Returns an error message if the labels or the annotations are not a map of strings.
 pub(super) fn wrong_type(body: &Body) -> Option<String> {
     let metadata = body.get("metadata")?;
     ["labels", "annotations"].into_iter().find_map(|field| {
+        // As in Go, null is valid instead of the map and instead of a string.
         let (given, wanted) = match metadata.get(field)? {
             Value::Object(entries) => (entries.values().find_map(not_a_string)?, "string"),
             other => (go_name(other)?, "map[string]string"),

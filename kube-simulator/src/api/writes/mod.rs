@@ -52,7 +52,7 @@ pub(crate) enum Outcome {
     /// The object as it is stored now (or would be, in a dry run), and as it was stored before.
     Stored { object: Arc<Object>, before: Arc<Object> },
     /// The removed object as the response shows it, and as it was stored before. The two differ if
-    /// an update removed the last finalizer: the response then shows the content of the update.
+    /// an update removed the last finalizer.
     Removed { object: Arc<Object>, before: Arc<Object> },
 }
 

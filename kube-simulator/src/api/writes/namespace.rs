@@ -28,11 +28,9 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
 const PERMANENT: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Returns an error if a client's request deletes a permanent namespace.
-///
-/// Writes of clients have a field manager. Writes without one, such as those of tests, can delete
-/// these namespaces.
 pub(super) fn check_deletable(writer: &Writer<'_>, name: &str) -> Result<(), Refusal> {
     let kind = &writer.served.kind;
+    // Only writes of clients have a field manager. Tests can delete these namespaces.
     if kind.is_namespace() && PERMANENT.contains(&name) && writer.options.manager.is_some() {
         return Err(status::forbidden(kind, name, "this namespace may not be deleted"));
     }

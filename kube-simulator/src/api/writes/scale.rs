@@ -66,7 +66,9 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
                 _ => Body::new(),
             },
         };
-        let replicas = scale.get("spec").and_then(|spec| spec.get("replicas")).cloned().unwrap_or(0.into());
+        let replicas = scale.get("spec").and_then(|spec| spec.get("replicas"));
+        // In Go, an absent or null number is 0.
+        let replicas = replicas.filter(|replicas| !replicas.is_null()).cloned().unwrap_or(0.into());
         check_replicas(name, &replicas)?;
         let mut after = before.clone();
         set_at(&mut after, &paths.spec_replicas, replicas);
@@ -134,7 +136,8 @@ fn take_version(scale: &Body, object: &mut Body) {
     }
 }
 
-/// Converts a label selector to its string form. A string is returned unchanged.
+/// Converts a label selector to its string form, in which keys and values are sorted. A string is
+/// returned unchanged.
 pub(crate) fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
@@ -147,18 +150,23 @@ pub(crate) fn selector_text(selector: &Value) -> String {
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let equal = labels.as_object().into_iter().flatten();
-    let mut parts: Vec<String> = equal.map(|(name, value)| format!("{name}={}", text(value))).collect();
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let values: Vec<String> = expression["values"].as_array().into_iter().flatten().map(text).collect();
+    let equal = equal.map(|(name, value)| (name.clone(), format!("{name}={}", text(value))));
+    let expressions = selector["matchExpressions"].as_array().into_iter().flatten().map(|expression| {
+        let values = expression["values"].as_array().into_iter().flatten().map(text);
+        let mut values: Vec<String> = values.collect();
+        values.sort_unstable();
         let (key, values) = (text(&expression["key"]), values.join(","));
-        parts.push(match expression["operator"].as_str().unwrap_or_default() {
-            "Exists" => key,
+        let part = match expression["operator"].as_str().unwrap_or_default() {
+            "Exists" => key.clone(),
             "DoesNotExist" => format!("!{key}"),
             "NotIn" => format!("{key} notin ({values})"),
             _ => format!("{key} in ({values})"),
-        });
-    }
-    parts.join(",")
+        };
+        (key, part)
+    });
+    let mut parts: Vec<(String, String)> = equal.chain(expressions).collect();
+    parts.sort_by(|(left, _), (right, _)| left.cmp(right));
+    parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }
 
 fn paths(kind: &ResourceKind) -> Result<&Scale, Refusal> {

@@ -1,5 +1,6 @@
 //! Replaces a stored object, or a part of it such as the status.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -75,10 +76,8 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, WriteSource::Client)
 }
 
-/// Replaces an object with `body` as given, without the restrictions for clients. For example, the
-/// write can change the status and server-owned metadata.
-///
-/// Returns an error if `body` has a stale `resourceVersion`, or another UID than the stored object.
+/// Replaces an object with `body`, without the restrictions for clients. Returns an error if `body`
+/// has a stale `resourceVersion` or another UID.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -211,14 +210,13 @@ fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) 
         return refuse(FieldError::immutable("metadata.deletionTimestamp", given));
     }
     let held = finalizers(before);
-    let new: Vec<&str> =
+    let new: BTreeSet<&str> =
         finalizers(after).into_iter().filter(|finalizer| !held.contains(finalizer)).collect();
     if marked.is_none() || new.is_empty() {
         return Ok(());
     }
-    let list = format!("{new:?}").replace('[', "{").replace(']', "}");
     let why = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{list}"
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{new:?}"
     );
     refuse(FieldError::forbidden("metadata.finalizers", &why))
 }
@@ -265,8 +263,8 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
     for field in CLIENT_METADATA.into_iter().filter(|field| !kind.status_keeps.contains(field)) {
         copy_or_remove(given, metadata, field);
     }
-    // `managedFields` describes the whole object, including its status, so a write to the status
-    // can change this field too.
+    // Server-side apply has already computed `managedFields`. For other writes, `record_write`
+    // ignores the client's list.
     if let Some(given) = given.remove("managedFields") {
         metadata.insert("managedFields".to_owned(), given);
     }
@@ -287,16 +285,13 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Increments the generation if one of these fields has changed:
-/// - a field outside of the metadata and the status;
-/// - a metadata field in `kind.counted_metadata`;
-/// - the status, but only of a custom resource without the subresource `/status`.
-///
-/// A write to `/status`, or a write of the server itself, never increments the generation.
+/// Increments the generation if the write changed a field that counts, for example a field of the
+/// spec.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || matches!(part, Part::Status | Part::Whole) {
         return;
     }
+    // Without the subresource `/status`, the status of a custom resource counts like the spec.
     let has_own_status = kind.status_subresource || kind.is_built_in();
     let outside = |name: &str| name == "metadata" || name == "status" && has_own_status;
     let content = |body: &Body| body.iter().filter(|(name, _)| !outside(name)).count();
@@ -308,7 +303,7 @@ fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: 
     if !(same && same_metadata) {
         let metadata = metadata_mut(after);
         let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
-        metadata.insert("generation".to_owned(), (generation + 1).into());
+        metadata.insert("generation".to_owned(), generation.wrapping_add(1).into());
     }
 }
 

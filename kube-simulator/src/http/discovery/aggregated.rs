@@ -83,12 +83,11 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the discovery field `responseKind` of `resource` or of one of its subresources: the
-/// `kind` of the responses, with the `group` and the `version` of this kind.
-///
-/// As on a real server, the result has an empty group and version if the kind of the responses is
-/// in the same group and version as `resource`, and `resource` is built in.
+/// Returns the discovery field `responseKind` of `resource` or of one of its subresources. The
+/// other arguments identify the kind of the responses.
 fn response_kind(resource: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
+    // As on a real server, the group and version are empty if they are those of a built-in
+    // `resource` itself.
     let is_own = resource.is_built_in() && group == resource.group && version == resource.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };
     json!({ "group": group, "version": version, "kind": kind })

@@ -107,8 +107,8 @@ fn cbor(value: &Value, field: Option<FieldType>) -> Cbor {
     }
 }
 
-/// Converts CBOR to JSON. Returns `None` for a value that Kubernetes does not accept, such as an
-/// integer that does not fit in an `i64`, or a map with a duplicate key.
+/// Converts CBOR to JSON. Returns `None` for a value that Kubernetes does not accept, for example a
+/// map with a duplicate key.
 fn json(value: Cbor) -> Option<Value> {
     Some(match value {
         Cbor::Null => Value::Null,

@@ -125,10 +125,38 @@ pub(crate) fn parse(json: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(json).unwrap_or_default()
 }
 
-/// Parses YAML that a client has sent.
+/// Parses YAML that a client has sent. As on a real server, a leading 0 marks an octal number, and
+/// `1.0` becomes 1.
 ///
-/// The error has no excerpt of the source, because the source can contain the data of a secret.
+/// The error names only the position, because the source can contain the data of a secret, which
+/// some messages of the parser quote. Numbers beyond the range of `f64` are errors; a real server
+/// accepts them as strings.
 pub(crate) fn parse_yaml(yaml: &[u8]) -> Result<Map<String, Value>, String> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_slice_with_options(yaml, options).map_err(|error| error.to_string())
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        legacy_octal_numbers: true,
+    };
+    let parsed: Result<Map<String, Value>, _> = serde_saphyr::from_slice_with_options(yaml, options);
+    let mut object = parsed.map_err(|error| {
+        let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+        format!("invalid or unsupported YAML{}", place.unwrap_or_default())
+    })?;
+    object.values_mut().for_each(shorten_whole_numbers);
+    Ok(object)
+}
+
+/// Replaces floating-point numbers such as `1.0` by integers, as Go writes them in JSON.
+fn shorten_whole_numbers(value: &mut Value) {
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(shorten_whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(shorten_whole_numbers),
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|_| number.is_f64());
+            // Larger numbers need not be integers of 64 bits.
+            if let Some(whole) = float.filter(|float| float.fract() == 0.0 && float.abs() < 2_f64.powi(63)) {
+                *number = (whole as i64).into();
+            }
+        }
+        _ => {}
+    }
 }

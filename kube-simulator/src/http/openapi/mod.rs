@@ -30,11 +30,10 @@ pub(crate) fn index(server: &Server) -> Value {
     json!({ "paths": paths })
 }
 
-/// Returns the media type and body of `/openapi/v2`.
-///
-/// The document is empty. kubectl requests it to validate objects of kind `List`, and skips the
-/// validation if the document has no schema.
+/// Returns the media type and body of `/openapi/v2`. The document has no schemas.
 pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
+    // kubectl validates objects of kind `List` with this document. If the document has no schemas,
+    // kubectl skips the validation.
     if !in_protobuf {
         let document =
             json!({ "swagger": "2.0", "info": { "title": TITLE, "version": VERSION }, "paths": {} });

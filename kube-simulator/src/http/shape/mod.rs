@@ -38,9 +38,8 @@ pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// The beginning of the JSON of each sent object, with the requested `apiVersion`. It replaces
-    /// the `kind` and the `apiVersion` of the stored object. `None` if the objects are stored in
-    /// the requested version.
+    /// The JSON that replaces the stored `kind` and `apiVersion` of each object. `None` if the
+    /// objects are stored in the requested version.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
@@ -242,16 +241,14 @@ fn append_metadata(buffer: &mut BytesMut, version: &str, metadata: &[u8]) {
     buffer.extend_from_slice(b"}");
 }
 
-/// Returns the empty fields `spec` and `status` of a bookmark's object, as JSON text that can
-/// follow the metadata: `,"spec":{},"status":{}`.
-///
-/// A real server sends these fields because Go encodes empty structs. The text is empty for custom
-/// resources, and for built-in kinds without `/status`. As a simplification, some empty fields
-/// are omitted.
+/// Returns the empty `spec` and `status` of a bookmark's object, as JSON that follows the metadata:
+/// `,"spec":{},"status":{}`.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";
     }
+    // A real server sends these fields because Go encodes empty structs. For simplicity, some
+    // empty fields are omitted here.
     match kind.kind.as_str() {
         "Pod" => r#","spec":{"containers":null},"status":{}"#,
         "DaemonSet" | "Deployment" | "StatefulSet" | "ReplicaSet" => {

@@ -1,6 +1,8 @@
 //! Formats JSON values as `kubectl get` prints them.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::api::writes::selector_text;
 
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
@@ -25,9 +27,6 @@ pub(super) fn or_none(value: &Value) -> Value {
 
 /// Joins the first `shown` strings with commas, and appends the number of omitted strings.
 pub(super) fn at_most(shown: usize, texts: Vec<String>) -> String {
-    if texts.is_empty() {
-        return "<none>".to_owned();
-    }
     let more = texts.len().saturating_sub(shown);
     let first = texts.into_iter().take(shown).collect::<Vec<_>>().join(",");
     if more == 0 { first } else { format!("{first} + {more} more...") }
@@ -35,30 +34,15 @@ pub(super) fn at_most(shown: usize, texts: Vec<String>) -> String {
 
 /// Formats labels as `key=value`, sorted and separated by commas.
 pub(super) fn map_text(labels: &Value) -> String {
-    let mut pairs = pairs(labels.as_object());
+    let labels = labels.as_object().into_iter().flatten();
+    let mut pairs: Vec<String> = labels.map(|(name, value)| format!("{name}={}", text(value))).collect();
     pairs.sort();
     if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
 }
 
-fn pairs(labels: Option<&Map<String, Value>>) -> Vec<String> {
-    labels.into_iter().flatten().map(|(name, value)| format!("{name}={}", text(value))).collect()
-}
-
 pub(super) fn label_selector(selector: &Value) -> String {
-    let mut requirements = pairs(selector["matchLabels"].as_object());
-    requirements.extend(elements(&selector["matchExpressions"]).iter().map(|requirement| {
-        let mut values: Vec<&str> = elements(&requirement["values"]).iter().map(text).collect();
-        values.sort_unstable();
-        let (key, values) = (text(&requirement["key"]), values.join(","));
-        match text(&requirement["operator"]) {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        }
-    }));
-    requirements.sort_by(|left, right| left.trim_start_matches('!').cmp(right.trim_start_matches('!')));
-    if requirements.is_empty() { "<none>".to_owned() } else { requirements.join(",") }
+    let formatted = selector_text(selector);
+    if formatted.is_empty() { "<none>".to_owned() } else { formatted }
 }
 
 /// Returns the values of a string field in all containers of a pod spec, joined by commas.

@@ -24,8 +24,8 @@ impl Framing {
         Self { shape, one_by_one }
     }
 
-    /// Returns whether the buffer is large enough to be sent as a piece of the response body: about
-    /// 64 KiB, or one event if each event is a separate piece.
+    /// Returns whether the buffer is large enough for a piece of the response body. For a
+    /// WebSocket, one event is enough.
     pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
         buffer.len() >= if self.one_by_one { 1 } else { PIECE }
     }

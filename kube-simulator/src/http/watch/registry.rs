@@ -19,7 +19,6 @@ pub(crate) struct WatchRegistry {
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
     /// The number of streams that ended because clients read too slowly, by group and resource.
-    /// Without resources that have no watch cache, such as events. A restart sets it to zero.
     terminated: Mutex<BTreeMap<(String, String), u64>>,
 }
 
@@ -119,12 +118,10 @@ impl WatchRegistry {
         matching.filter(|watch| watch.commands.send(inject()).is_ok()).count()
     }
 
-    /// Ends all streams for a shutdown:
+    /// Ends the open streams, oldest first: the first after a delay of `after`, and each further
+    /// one `apart` later.
     ///
-    /// - The streams that are open now end one by one, oldest first: the first after a delay of
-    ///   `after`, and each further one `apart` later.
-    /// - Streams that open later end together, one more `apart` later. Streams that open only after
-    ///   that moment end at once.
+    /// Streams that open later also end, until [`keep_new`](Self::keep_new) is called.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -136,10 +133,15 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Ends the effect of [`end_all`](Self::end_all) on new streams: they stay open again. Also
-    /// sets the counts of [`terminated`](Self::terminated) to zero.
-    pub(crate) fn reset(&self) {
+    /// Ends the effect of [`end_all`](Self::end_all) on new streams: they stay open again.
+    pub(crate) fn keep_new(&self) {
         self.open.lock().end = None;
+    }
+
+    /// Does the same as [`keep_new`](Self::keep_new), and sets the counts of
+    /// [`terminated`](Self::terminated) to zero.
+    pub(crate) fn reset(&self) {
+        self.keep_new();
         self.terminated.lock().clear();
     }
 

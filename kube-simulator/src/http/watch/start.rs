@@ -31,8 +31,8 @@ pub enum StreamingLists {
     /// server.
     #[default]
     Served,
-    /// Sends the objects at once, but the bookmark that ends the initial list only one second after
-    /// the start of the watch, like an older server. Events in this second are sent before the
+    /// Sends the objects at once. Like an older server, sends the bookmark that ends the initial
+    /// list only one second after the start of the watch. Events in this second are sent before the
     /// bookmark.
     ServedLate,
     /// Refuses watches that set `sendInitialEvents`, with 422 `Invalid`, like a server whose
@@ -47,13 +47,8 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Changes the options of a new watch, as a server with this behavior does:
-    ///
-    /// - `Served` and `ServedLate` set `sendInitialEvents` to `true` for a watch without a resource
-    ///   version or with version 0. A watch that already sets `sendInitialEvents` or
-    ///   `resourceVersionMatch` stays unchanged.
-    /// - `Ignored` removes `sendInitialEvents` and `resourceVersionMatch`.
-    /// - `Refused` changes nothing.
+    /// Changes the options of a new watch, as a server with this behavior does. For example,
+    /// `Ignored` removes `sendInitialEvents`.
     pub(crate) fn adjust(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -68,8 +63,8 @@ impl StreamingLists {
 pub(crate) enum SlowWatches {
     /// The watch ends if more than this number of events is pending.
     Counted(u64),
-    /// The rule of a real server, which waits while the buffer of a watch is full. The watch ends
-    /// when the wait exceeds a time budget that all watches of a resource share.
+    /// The watch ends when its buffer stays full for too long, as on a real server. All watches of
+    /// a resource share the allowed time.
     Timed,
 }
 
@@ -110,10 +105,9 @@ enum Start {
     Now,
 }
 
-/// Opens a watch. The caller must have called [`StreamingLists::adjust`] with `options`.
+/// Opens a watch. Returns an error if an option is invalid or the watch cache is not ready.
 ///
-/// Returns an error if an option is invalid or the watch cache is not ready. As on the real server,
-/// the stream reports any later error as an `ERROR` event.
+/// The caller must have called [`StreamingLists::adjust`] with `options`.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
@@ -129,6 +123,7 @@ pub(crate) async fn open(
     let framing = opening.framing.clone();
     match begin(opening, options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
+        // As on a real server, the stream reports this error as an `ERROR` event.
         Err(refusal) => {
             let mut buffer = BytesMut::new();
             framing.append_error(&mut buffer, &refusal);

@@ -87,8 +87,7 @@ pub(super) struct Initial {
 /// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version at which the initial objects were read. The bookmark has this version,
-    /// or a later one if the watch first sends events.
+    /// The resource version at which the initial objects were read.
     pub(super) version: u64,
     /// The earliest time of the bookmark. Earlier events precede the bookmark. `None` if the
     /// bookmark directly follows the initial objects, as on current servers.
@@ -111,10 +110,8 @@ impl Bookmarks {
         bookmarks
     }
 
-    /// Schedules the next bookmark after one interval, or shortly before the watch times out if
-    /// that is sooner. A random shift imitates a real server, which checks for due bookmarks only
-    /// once per second. The wait is at least `min_wait` or a 60th of the interval, whichever is
-    /// shorter.
+    /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
+    /// sooner. The bookmark is due after at least `min_wait`, or less for intervals below a minute.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);
@@ -122,6 +119,7 @@ impl Bookmarks {
         let due = last.map_or(regular, |last| last.min(regular));
         // For intervals below a minute, the time between two checks is shorter in proportion.
         let tick = (self.interval / 60).min(TICK);
+        // Random shifts imitate a real server, which checks for due bookmarks once per tick.
         let (earlier, later) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * MAX_TICK_FACTOR));
         let earliest = now + min_wait.min(tick);
@@ -269,8 +267,9 @@ impl WatchStream {
         if event.resource_version() <= self.after {
             return;
         }
-        // The object is corrupt, so selectors cannot be evaluated on it.
-        if event.is_corrupt && self.filter.is_in_scope(&event.object) {
+        // Selectors cannot be evaluated on a corrupt object. The watch ends if the server reads
+        // this object from etcd for the watch.
+        if event.is_corrupt && self.filter.is_read_from_etcd(&event.object) {
             self.framing.append_error(buffer, &status::store_read_error());
             self.ended = Some(Ending::Close);
             return;

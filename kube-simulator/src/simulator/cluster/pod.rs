@@ -82,7 +82,7 @@ pub(super) fn flap(pod: &mut Value, now: &str) {
         container.insert("ready".to_owned(), (!ready).into());
         if ready {
             let restarts = container.get("restartCount").and_then(Value::as_u64).unwrap_or(0);
-            container.insert("restartCount".to_owned(), (restarts + 1).into());
+            container.insert("restartCount".to_owned(), restarts.saturating_add(1).into());
         }
     }
     if let Some(conditions) = pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {

@@ -71,7 +71,7 @@ impl Workload {
     }
 
     /// Builds a pod that replaces the deleted pod `gone`. In a stateful set, the new pod has the
-    /// same name; in a deployment, a new random name that is unused in `store`.
+    /// same name.
     pub(super) fn replacement(&self, gone: &PodRef, store: &ObjectStore, draw: &mut Draw) -> Pod {
         match self.template_hash {
             Some(_) => self.pod_with_drawn_name(gone.workload, store, draw),

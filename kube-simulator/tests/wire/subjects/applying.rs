@@ -22,6 +22,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(containers_no_longer_applied_are_removed_unless_owned),
         scenario(applying_another_image_is_a_conflict_of_one_container),
         scenario(an_empty_entry_removes_all_managed_fields),
+        scenario(writes_to_an_object_without_owners_are_not_recorded),
+        scenario(new_object_with_an_empty_list_of_owners_gets_one),
+        scenario(first_apply_to_an_object_without_owners_conflicts),
         scenario(fields_no_longer_applied_are_removed_unless_owned),
         scenario(applying_needs_a_manager),
         scenario(applying_needs_a_kind),
@@ -378,4 +381,41 @@ async fn an_empty_entry_removes_all_managed_fields(server: Server) {
     let forgotten = server.patch(&server.secret_path("a"), MERGE, &forget).await.expect(200);
     assert!(forgotten["metadata"].get("managedFields").is_none(), "{forgotten}");
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), forgotten);
+}
+
+async fn writes_to_an_object_without_owners_are_not_recorded(server: Server) {
+    for (name, none) in [("a", json!([{}])), ("b", json!([]))] {
+        server.create_secrets(&[name]).await;
+        let forget = json!({ "metadata": { "managedFields": none } });
+        server.patch(&server.secret_path(name), MERGE, &forget).await.expect(200);
+        let changed = server.label(name, "x", "1").await;
+        assert!(changed["metadata"].get("managedFields").is_none(), "{changed}");
+    }
+}
+
+async fn new_object_with_an_empty_list_of_owners_gets_one(server: Server) {
+    for (name, none) in [("a", json!([{}])), ("b", json!([]))] {
+        let mut object = secret(name);
+        object["metadata"]["managedFields"] = none;
+        let path = format!("{}?fieldManager=one", server.secrets());
+        let created = server.create(&path, &object).await;
+        assert_eq!(owned_by(&created, "one").0, "Update");
+    }
+}
+
+async fn first_apply_to_an_object_without_owners_conflicts(server: Server) {
+    let mut object = secret("a");
+    object["data"] = json!({ "a": "YQ==" });
+    server.create(&server.secrets(), &object).await;
+    let forget = json!({ "metadata": { "managedFields": [{}] } });
+    server.patch(&server.secret_path("a"), MERGE, &forget).await.expect(200);
+    let content = json!({ "data": { "a": "Yg==" } });
+    let answer = apply(&server, "fieldManager=one", &content).await;
+    let message = "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.a";
+    answer.refused(409, "Conflict", message).has_causes(&[("FieldManagerConflict", ".data.a")]);
+    let forced = apply(&server, "fieldManager=one&force=true", &content).await.expect(200);
+    assert_eq!(owned_by(&forced, "one"), ("Apply".to_owned(), json!({ "f:data": { "f:a": {} } })));
+    let (operation, owned) = owned_by(&forced, "before-first-apply");
+    assert_eq!((operation.as_str(), &owned["f:type"]), ("Update", &json!({})));
+    assert_eq!(owned["f:data"]["f:a"], Value::Null);
 }

@@ -312,12 +312,15 @@ async fn a_dry_run_stores_nothing(server: Server) {
 }
 
 async fn dry_run_value_must_be_all(server: Server) {
-    let answer = server.post(&format!("{}?dryRun=Some", server.secrets()), &secret("a")).await;
-    let message = "CreateOptions.meta.k8s.io \"\" is invalid: \
-        dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
-    let refusal = answer.refused(422, "Invalid", message);
-    refusal.is_about("meta.k8s.io", "CreateOptions", "");
-    refusal.has_causes(&[("FieldValueNotSupported", "dryRun")]);
+    for (query, given) in [("dryRun=Some", "[\"Some\"]"), ("dryRun=All&dryRun=Some", "[\"All\",\"Some\"]")] {
+        let answer = server.post(&format!("{}?{query}", server.secrets()), &secret("a")).await;
+        let message = format!(
+            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: {given}: supported values: \"All\""
+        );
+        let refusal = answer.refused(422, "Invalid", &message);
+        refusal.is_about("meta.k8s.io", "CreateOptions", "");
+        refusal.has_causes(&[("FieldValueNotSupported", "dryRun")]);
+    }
 }
 
 async fn dry_run_is_refused_like_a_real_create(server: Server) {

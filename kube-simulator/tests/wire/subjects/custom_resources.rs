@@ -25,10 +25,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_custom_object_is_created_at_the_path_of_another_one),
         scenario(custom_objects_are_not_updated_at_their_list),
         scenario(a_default_of_the_schema_is_filled_in),
+        scenario(a_null_default_of_the_schema_is_ignored),
         scenario(null_that_the_schema_does_not_allow_is_dropped),
         scenario(null_element_of_a_list_or_map_gets_its_default),
         scenario(missing_required_field_is_refused),
         scenario(field_of_another_type_than_the_schema_is_refused),
+        scenario(limits_and_enums_of_the_schema_are_checked),
         scenario(repeated_element_of_a_keyed_list_or_set_is_refused),
         scenario(status_in_a_create_of_a_custom_object_is_dropped),
         scenario(status_of_a_custom_object_has_its_own_path),
@@ -214,6 +216,13 @@ async fn a_default_of_the_schema_is_filled_in(server: Server) {
     assert_eq!(widgets.create("a", "red").await["spec"]["replicas"], 1);
 }
 
+async fn a_null_default_of_the_schema_is_ignored(server: Server) {
+    let note = json!({ "type": "string", "default": null });
+    let hint = json!({ "type": "string", "default": null, "nullable": true });
+    let widgets = define_with(&server, &json!({ "note": note, "hint": hint })).await;
+    assert_eq!(widgets.create("a", "red").await["spec"], json!({ "color": "red", "replicas": 1 }));
+}
+
 async fn null_that_the_schema_does_not_allow_is_dropped(server: Server) {
     let widgets = Widgets::of(&server);
     let mut definition = widgets.definition();
@@ -251,6 +260,39 @@ async fn field_of_another_type_than_the_schema_is_refused(server: Server) {
     );
     let refusal = server.post(&widgets.path(), &object).await.refused(422, "Invalid", &message);
     refusal.has_causes(&[("FieldValueTypeInvalid", "spec.color")]);
+}
+
+async fn limits_and_enums_of_the_schema_are_checked(server: Server) {
+    let list = |name: &str, size: u64| json!({ "type": "array", "items": { "type": "string" }, name: size });
+    let properties = json!({
+        "few": list("maxItems", 1),
+        "many": list("minItems", 2),
+        "short": { "type": "string", "maxLength": 3 },
+        "long": { "type": "string", "minLength": 2 },
+        "number": { "type": "integer", "enum": [1, 2] },
+        "choice": { "type": "string", "nullable": true, "enum": ["x", "y"] },
+    });
+    let widgets = define_with(&server, &properties).await;
+    for (field, value, reason, message) in [
+        ("few", json!(["x", "y"]), "TooMany", "Too many: 2: must have at most 1 item"),
+        ("many", json!(["x"]), "Invalid", "Invalid value: 1: spec.many in body should have at least 2 items"),
+        ("short", json!("abcd"), "TooLong", "Too long: may not be more than 3 bytes"),
+        (
+            "long",
+            json!("a"),
+            "Invalid",
+            "Invalid value: \"a\": spec.long in body should be at least 2 chars long",
+        ),
+        ("number", json!(5), "NotSupported", "Unsupported value: 5: supported values: \"1\", \"2\""),
+        ("choice", json!("z"), "NotSupported", "Unsupported value: \"z\": supported values: \"x\", \"y\""),
+        ("choice", Value::Null, "NotSupported", "Unsupported value: null: supported values: \"x\", \"y\""),
+    ] {
+        let mut object = widgets.widget("a", "red");
+        object["spec"][field] = value;
+        let message = format!("Widget.{} \"a\" is invalid: spec.{field}: {message}", widgets.group);
+        let refusal = server.post(&widgets.path(), &object).await.refused(422, "Invalid", &message);
+        refusal.has_causes(&[(format!("FieldValue{reason}").as_str(), format!("spec.{field}").as_str())]);
+    }
 }
 
 async fn null_element_of_a_list_or_map_gets_its_default(server: Server) {

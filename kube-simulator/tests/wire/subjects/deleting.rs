@@ -21,6 +21,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(orphan_option_is_true_unless_0_or_false),
         scenario(dry_run_value_of_a_delete_must_be_all),
         scenario(dry_run_of_a_delete_returns_the_marked_object),
+        scenario(deletion_at_the_highest_generation_wraps_around),
         scenario(null_options_of_a_delete_are_absent),
         scenario(delete_options_that_are_not_json_are_refused),
         scenario(delete_options_of_another_kind_are_refused),
@@ -145,9 +146,16 @@ async fn orphan_option_is_true_unless_0_or_false(server: Server) {
 
 async fn dry_run_value_of_a_delete_must_be_all(server: Server) {
     server.create_secrets(&["a"]).await;
-    let message = "DeleteOptions.meta.k8s.io \"\" is invalid: \
-        dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
-    delete(&server, &json!({ "dryRun": ["Some"] })).await.refused(422, "Invalid", message);
+    let message = |given: &str| {
+        format!(
+            "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: {given}: supported values: \"All\""
+        )
+    };
+    delete(&server, &json!({ "dryRun": ["Some"] })).await.refused(422, "Invalid", &message("[\"Some\"]"));
+    let message = message("[\"All\",\"Some\"]");
+    delete(&server, &json!({ "dryRun": ["All", "Some"] })).await.refused(422, "Invalid", &message);
+    let path = format!("{}?dryRun=All&dryRun=Some", server.secret_path("a"));
+    server.delete(&path).await.refused(422, "Invalid", &message);
     server.get(&server.secret_path("a")).await.expect(200);
 }
 
@@ -167,6 +175,16 @@ async fn dry_run_of_a_delete_returns_the_marked_object(server: Server) {
     let shown = server.delete(&format!("{}?dryRun=All", server.core("pods/a"))).await.expect(200);
     assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0, "{shown}");
     server.get(&server.core("pods/a")).await.expect(200);
+}
+
+async fn deletion_at_the_highest_generation_wraps_around(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["generation"] = i64::MAX.into();
+    server.create(&server.secrets(), &object).await;
+    // A dry run, because a real server refuses all updates of an object with a negative generation.
+    let options = json!({ "dryRun": ["All"], "propagationPolicy": "Foreground" });
+    let marked = delete(&server, &options).await.expect(200);
+    assert_eq!(marked["metadata"]["generation"], i64::MIN);
 }
 
 async fn null_options_of_a_delete_are_absent(server: Server) {
@@ -269,9 +287,10 @@ async fn a_marked_object_is_removed_with_its_last_finalizer(server: Server) {
 
 async fn a_marked_object_gets_no_new_finalizers(server: Server) {
     held_back(&server).await;
-    let answer = set_finalizers(&server, json!(["wire.test/hold", "wire.test/more"])).await;
+    let finalizers = json!(["wire.test/hold", "wire.test/more", "wire.test/less"]);
+    let answer = set_finalizers(&server, finalizers).await;
     let message = "Secret \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the \
-        object is being deleted, found new finalizers []string{\"wire.test/more\"}";
+        object is being deleted, found new finalizers []string{\"wire.test/less\", \"wire.test/more\"}";
     answer.refused(422, "Invalid", message).has_causes(&[("FieldValueForbidden", "metadata.finalizers")]);
 }
 

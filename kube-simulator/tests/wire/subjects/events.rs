@@ -21,6 +21,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(future_streaming_list_of_events_is_an_error_event),
         scenario(a_watch_of_events_gets_no_bookmarks),
         scenario(watch_of_events_replays_and_continues),
+        scenario(watch_of_events_can_begin_with_the_compacted_version).alone(),
         scenario(an_event_is_the_same_in_both_of_its_groups)
             .differs("The simulator stores the events of the two groups separately."),
     ]
@@ -124,6 +125,17 @@ async fn watch_of_events_replays_and_continues(server: Server) {
     let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", &first)]).await;
     server.delete(&server.core("events/a")).await.expect(200);
     assert_eq!(watch.briefs(2).await, ["ADDED b", "DELETED a"]);
+}
+
+async fn watch_of_events_can_begin_with_the_compacted_version(server: Server) {
+    make(&server, &["a"]).await;
+    let last = version(&make(&server, &["b"]).await);
+    server.compact(last).await;
+    let before = |versions: u64| (last - versions).to_string();
+    let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", &before(1))]).await;
+    assert_eq!(watch.briefs(1).await, ["ADDED b"]);
+    let mut expired = server.watch_path(&server.core("events"), &[("resourceVersion", &before(2))]).await;
+    Refusal(expired.expect("ERROR").await).is_status(410, "Expired");
 }
 
 async fn an_event_is_the_same_in_both_of_its_groups(server: Server) {

@@ -34,6 +34,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(object_as_metadata_list_is_not_acceptable),
         scenario(protobuf_is_preferred_to_json_if_both_are_accepted),
         scenario(yaml_is_supported),
+        scenario(numbers_in_yaml_can_be_octal_or_have_a_fraction_of_zero),
         scenario(watches_in_yaml_are_not_acceptable),
     ]
 }
@@ -236,6 +237,29 @@ async fn yaml_is_supported(server: Server) {
     assert!(answer.text().starts_with("apiVersion: v1\nkind: Secret\n"));
     let list = server.get_as(&server.secrets(), "application/yaml").await;
     assert!(list.text().contains("\nkind: SecretList\n"), "{}", list.text());
+}
+
+async fn numbers_in_yaml_can_be_octal_or_have_a_fraction_of_zero(server: Server) {
+    let yaml = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  paused: true
+  replicas: 0
+  revisionHistoryLimit: 5.0
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers: [{name: main, image: example.test/image}]
+      volumes: [{name: files, secret: {secretName: none, defaultMode: 0400}}]
+";
+    let (path, headers) = (server.group("apps/v1", "deployments"), [("content-type", "application/yaml")]);
+    let created = server.call(http::Method::POST, &path, &headers, yaml).await.expect(201);
+    assert_eq!(created["spec"]["revisionHistoryLimit"], 5);
+    let volume = &created["spec"]["template"]["spec"]["volumes"][0];
+    assert_eq!(volume["secret"]["defaultMode"], 0o400);
 }
 
 async fn watches_in_yaml_are_not_acceptable(server: Server) {

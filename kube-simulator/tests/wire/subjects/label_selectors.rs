@@ -30,6 +30,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_invalid_value_in_a_selector_is_refused),
         scenario(all_invalid_values_of_a_set_are_reported),
         scenario(bound_without_a_number_is_refused),
+        scenario(bound_that_is_not_a_label_value_is_refused),
     ]
 }
 
@@ -233,4 +234,19 @@ async fn bound_without_a_number_is_refused(server: Server) {
     let message = "unable to parse requirement: values[0]: Invalid value: \"x\": \
         for 'Gt', 'Lt' operators, the value must be an integer";
     all_refused(server, &[("a>x", message), ("a<x", message)]).await;
+}
+
+async fn bound_that_is_not_a_label_value_is_refused(server: Server) {
+    let cases = [
+        (
+            "a>-1",
+            "unable to parse requirement: values[0][a]: Invalid value: \"-1\": a valid label must be an empty ",
+        ),
+        (
+            "a<-",
+            "unable to parse requirement: [values[0]: Invalid value: \"-\": for 'Gt', 'Lt' operators, the \
+             value must be an integer, values[0][a]: Invalid value: \"-\": a valid label must be an empty ",
+        ),
+    ];
+    all_refused(server, &cases).await;
 }

@@ -18,6 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(some_default_namespaces_cannot_be_deleted),
         scenario(second_delete_of_a_namespace_changes_nothing),
         scenario(namespace_finalizer_is_removed_by_finalize),
+        scenario(finalize_does_not_replace_managed_fields),
         scenario(namespace_is_removed_with_its_last_spec_finalizer),
     ]
 }
@@ -82,6 +83,14 @@ async fn namespace_finalizer_is_removed_by_finalize(server: Server) {
     assert_eq!(updated["spec"]["finalizers"], json!(["kubernetes"]));
     let finalized = server.put(&format!("{}/finalize", path(&server)), &namespace).await.expect(200);
     assert_eq!((&finalized["spec"], &finalized["status"]["phase"]), (&json!({}), &json!("Active")));
+}
+
+async fn finalize_does_not_replace_managed_fields(server: Server) {
+    let before = server.get(&path(&server)).await.expect(200);
+    let mut object = before.clone();
+    object["metadata"]["managedFields"] = json!([{}]);
+    let finalized = server.put(&format!("{}/finalize", path(&server)), &object).await.expect(200);
+    assert_eq!(finalized, before);
 }
 
 async fn namespace_is_removed_with_its_last_spec_finalizer(server: Server) {

@@ -9,6 +9,7 @@ use crate::server::{APPLY, MERGE, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_scale_shows_replicas_and_selector),
+        scenario(selector_of_a_scale_is_sorted),
         scenario(scale_without_replicas_shows_the_default),
         scenario(a_patch_of_the_scale_sets_replicas),
         scenario(an_update_of_the_scale_sets_replicas),
@@ -16,6 +17,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_scale_of_another_uid_is_a_conflict),
         scenario(a_scale_of_another_name_or_namespace_is_refused),
         scenario(a_scale_below_zero_is_refused),
+        scenario(null_replicas_of_a_scale_are_zero),
         scenario(applied_scale_of_anothers_replicas_is_a_conflict),
         scenario(applied_scale_sets_and_owns_replicas),
         scenario(applied_scale_without_a_manager_is_refused),
@@ -159,6 +161,16 @@ async fn a_scale_shows_replicas_and_selector(server: Server) {
     assert_eq!(scale["spec"], json!({ "replicas": 1 }));
 }
 
+async fn selector_of_a_scale_is_sorted(server: Server) {
+    let mut object = deployment("a");
+    let expression = json!({ "key": "a", "operator": "In", "values": ["y", "x"] });
+    object["spec"]["selector"] = json!({ "matchLabels": { "z": "1" }, "matchExpressions": [expression] });
+    object["spec"]["template"]["metadata"]["labels"] = json!({ "a": "x", "z": "1" });
+    server.create(&server.group("apps/v1", "deployments"), &object).await;
+    let scale = server.get(&server.group("apps/v1", "deployments/a/scale")).await.expect(200);
+    assert_eq!(scale["status"]["selector"], "a in (x,y),z=1");
+}
+
 async fn a_patch_of_the_scale_sets_replicas(server: Server) {
     let (path, object) = scaled(&server).await;
     let change = json!({ "spec": { "replicas": 3 } });
@@ -200,6 +212,15 @@ fn scale(replicas: u64) -> Value {
     let metadata = json!({ "name": "a" });
     let spec = json!({ "replicas": replicas });
     json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": spec })
+}
+
+async fn null_replicas_of_a_scale_are_zero(server: Server) {
+    let (path, _) = scaled(&server).await;
+    server.patch(&path, MERGE, &json!({ "spec": { "replicas": 2 } })).await.expect(200);
+    let mut none = scale(2);
+    none["spec"]["replicas"] = Value::Null;
+    server.put(&format!("{path}/scale"), &none).await.expect(200);
+    assert_eq!(server.get(&path).await.expect(200)["spec"]["replicas"], 0);
 }
 
 async fn a_scale_of_another_uid_is_a_conflict(server: Server) {

@@ -18,6 +18,7 @@ use crate::server::{POLL_INTERVAL, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(unreadable_deletion_is_an_error_event).alone(),
+        scenario(unreadable_deletion_does_not_end_watches_of_other_keys).alone(),
         scenario(flow_control_rejects_in_plain_text).alone(),
         scenario(accepted_requests_have_flow_control_headers),
         scenario(server_in_shutdown_is_unready_then_refuses_requests).with_shutdown_delay(),
@@ -29,10 +30,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 const PRIORITY_LEVEL: &str = "x-kubernetes-pf-prioritylevel-uid";
 
+async fn create_event(server: &Server, namespace: &str, name: &str) {
+    let about = json!({ "kind": "Secret", "namespace": namespace, "name": "none" });
+    let event = json!({ "metadata": { "name": name }, "involvedObject": about });
+    server.create(&format!("/api/v1/namespaces/{namespace}/events"), &event).await;
+}
+
 async fn unreadable_deletion_is_an_error_event(server: Server) {
-    let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
-    let event = json!({ "metadata": { "name": "bad" }, "involvedObject": about });
-    server.create(&server.core("events"), &event).await;
+    create_event(&server, &server.namespace, "bad").await;
     let events = server.core("events");
     let begin = async {
         // The watch starts after the write that corrupted the object.
@@ -44,6 +49,41 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
     let status = watch.expect("ERROR").await;
     assert_eq!((status["code"].as_u64(), status["reason"].as_str()), (Some(500), Some("StorageReadError")));
     watch.ends().await;
+}
+
+async fn unreadable_deletion_does_not_end_watches_of_other_keys(server: Server) {
+    create_event(&server, &server.namespace, "bad").await;
+    let elsewhere = server.new_namespace().await;
+    let selects_elsewhere = format!("metadata.namespace={elsewhere}");
+    let (here, everywhere) = (server.core("events"), "/api/v1/events");
+    let begin = async {
+        // The watches start after the write that corrupted the object.
+        let last = server.create_secrets(&["last"]).await;
+        let version = version(&last).to_string();
+        let open = async |path: &str, fields: &str| {
+            server.watch_path(path, &[("resourceVersion", version.as_str()), ("fieldSelector", fields)]).await
+        };
+        let kept = [
+            (open(&here, "metadata.name=good").await, "good"),
+            (open(everywhere, &selects_elsewhere).await, "there"),
+        ];
+        // The server reads the corrupt object before it evaluates these selectors.
+        let ended = [
+            open(&here, "metadata.name!=bad").await,
+            open(&here, &selects_elsewhere).await,
+            open(everywhere, "metadata.name=good").await,
+        ];
+        (kept, ended)
+    };
+    let (kept, ended) = server.delete_unreadable_event("bad", begin).await;
+    for mut watch in ended {
+        assert_eq!(watch.expect("ERROR").await["reason"], "StorageReadError");
+    }
+    create_event(&server, &server.namespace, "good").await;
+    create_event(&server, &elsewhere, "there").await;
+    for (mut watch, name) in kept {
+        assert_eq!(watch.briefs(1).await, [format!("ADDED {name}")]);
+    }
 }
 
 async fn flow_control_rejects_in_plain_text(server: Server) {

@@ -19,6 +19,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_of_the_status_replaces_it),
         scenario(an_update_of_the_status_from_an_old_version_is_a_conflict),
         scenario(status_write_keeps_the_generation),
+        scenario(status_write_does_not_replace_managed_fields),
         scenario(a_status_can_be_read_by_its_own_path),
         scenario(status_cannot_be_created_or_deleted),
         scenario(status_of_a_kind_without_status_is_not_found),
@@ -166,6 +167,24 @@ async fn status_write_keeps_the_generation(server: Server) {
     let object = server.patch(&format!("{path}/a/status"), MERGE, &change).await.expect(200);
     assert_eq!((&object["metadata"]["generation"], &object["status"]), (&json!(1), &balanced(&["10.0.0.1"])));
     assert!(object["spec"].get("ingressClassName").is_none(), "{object}");
+}
+
+async fn status_write_does_not_replace_managed_fields(server: Server) {
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    let mut stale = server.create(&path, &ingress("a")).await;
+    let path = format!("{path}/a");
+    let change = json!({ "spec": { "ingressClassName": "none" } });
+    server.patch(&format!("{path}?fieldManager=two"), MERGE, &change).await.expect(200);
+    stale["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
+    stale["status"] = balanced(&["10.0.0.1"]);
+    let status = format!("{path}/status?fieldManager=three");
+    let written = server.put(&status, &stale).await.expect(200);
+    let entries = written["metadata"]["managedFields"].as_array().expect("entries");
+    let two = entries.iter().find(|entry| entry["manager"] == "two").expect("an entry");
+    assert_eq!(two["fieldsV1"], json!({ "f:spec": { "f:ingressClassName": {} } }));
+    let forget = json!({ "metadata": { "managedFields": [{}] } });
+    let kept = server.patch(&status, MERGE, &forget).await.expect(200);
+    assert_eq!(kept["metadata"]["managedFields"], written["metadata"]["managedFields"]);
 }
 
 async fn a_status_can_be_read_by_its_own_path(server: Server) {

@@ -21,6 +21,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_as_tables),
         scenario(list_end_of_a_table_has_metadata_without_objects),
         scenario(the_columns_of_pods),
+        scenario(status_of_a_pod_describes_its_containers),
+        scenario(status_of_a_deleted_pod_depends_on_its_phase),
         scenario(the_columns_of_deployments),
         scenario(the_columns_of_events_begin_with_the_time),
         scenario(time_in_the_future_is_shown_as_invalid),
@@ -29,6 +31,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(cell_without_a_value_of_its_type_is_null),
         scenario(the_cells_of_workloads),
         scenario(the_cells_of_services_and_ingresses),
+        scenario(ingress_addresses_precede_the_external_ips),
+        scenario(the_cells_of_endpoints),
         scenario(the_cells_of_volumes_and_quotas),
         scenario(the_cells_of_role_bindings_and_budgets),
         scenario(error_is_not_sent_as_a_table),
@@ -177,6 +181,94 @@ async fn the_columns_of_pods(server: Server) {
     assert_eq!(cells[6], "<none>");
 }
 
+/// Sets the status of a pod, and returns the cells `Ready`, `Status` and `Restarts`.
+async fn pod_cells(server: &Server, status: &Value) -> String {
+    let path = server.core("pods/a");
+    let mut whole = json!({ "phase": "Pending", "reason": null, "conditions": null });
+    whole["initContainerStatuses"] = Value::Null;
+    whole["containerStatuses"] = Value::Null;
+    for (name, value) in status.as_object().expect("fields").clone() {
+        whole[name] = value;
+    }
+    server.patch(&format!("{path}/status"), MERGE, &json!({ "status": whole })).await.expect(200);
+    let table = server.get_as(&path, TABLE).await.expect(200);
+    ["Ready", "Status", "Restarts"].map(|column| cell(&table, column).as_str().expect("a text")).join(" ")
+}
+
+fn cell<'t>(table: &'t Value, column: &str) -> &'t Value {
+    let columns = table["columnDefinitions"].as_array().expect("columns");
+    let index = columns.iter().position(|found| found["name"] == column).expect("the column");
+    &rows(table)[0]["cells"][index]
+}
+
+/// Returns the status of a container. A ready container has also started.
+fn container(name: &str, ready: bool, state: &Value) -> Value {
+    let mut status = json!({ "name": name, "image": "", "imageID": "", "restartCount": 0 });
+    status["ready"] = ready.into();
+    status["started"] = ready.into();
+    status["state"] = state.clone();
+    status
+}
+
+async fn status_of_a_pod_describes_its_containers(server: Server) {
+    let mut pod = pod("a");
+    pod["spec"]["initContainers"] = json!([
+        { "name": "side", "image": "example.test/image", "restartPolicy": "Always" },
+        { "name": "setup", "image": "example.test/image" },
+    ]);
+    server.create(&server.core("pods"), &pod).await;
+    let waiting = |reason: &str| json!({ "waiting": { "reason": reason } });
+    let ended = |code: i32, signal: i32| json!({ "terminated": { "exitCode": code, "signal": signal } });
+    let completed = json!({ "terminated": { "exitCode": 0, "reason": "Completed" } });
+    let running = json!({ "running": {} });
+    let side = container("side", true, &running);
+    let ready = container("main", true, &running);
+    let mut restarted = ready.clone();
+    restarted["restartCount"] = 3.into();
+    restarted["lastState"]["terminated"] = json!({ "exitCode": 1, "finishedAt": "2100-01-01T00:00:00Z" });
+    let gated = json!([{ "type": "PodScheduled", "status": "False", "reason": "SchedulingGated" }]);
+    let init = |containers: Value| json!({ "initContainerStatuses": containers });
+    let main = |containers: Value| {
+        let init = [&side, &container("setup", false, &completed)];
+        json!({ "phase": "Running", "initContainerStatuses": init, "containerStatuses": containers })
+    };
+    let cases = [
+        (json!({ "conditions": gated }), "0/2 SchedulingGated 0"),
+        (init(json!([container("side", false, &waiting("ErrImagePull"))])), "0/2 Init:ErrImagePull 0"),
+        (init(json!([side, container("setup", false, &running)])), "1/2 Init:1/2 0"),
+        (init(json!([side, container("setup", false, &ended(1, 0))])), "1/2 Init:ExitCode:1 0"),
+        (main(json!([container("main", false, &waiting("CrashLoopBackOff"))])), "1/2 CrashLoopBackOff 0"),
+        (main(json!([ready])), "2/2 Running 0"),
+        (main(json!([restarted])), "2/2 Running 3 (<invalid> ago)"),
+        (main(json!([container("main", false, &ended(137, 9))])), "1/2 Signal:9 0"),
+        (main(json!([container("main", false, &completed)])), "1/2 Completed 0"),
+        (
+            main(json!([container("main", false, &completed), container("more", true, &running)])),
+            "2/2 NotReady 0",
+        ),
+        (json!({ "phase": "Failed", "reason": "Evicted" }), "0/2 Evicted 0"),
+    ];
+    for (status, expected) in cases {
+        assert_eq!(pod_cells(&server, &status).await, expected, "{status}");
+    }
+}
+
+async fn status_of_a_deleted_pod_depends_on_its_phase(server: Server) {
+    let mut pod = pod("a");
+    // The pod stays in its grace period, because its node does not exist.
+    pod["spec"]["nodeName"] = server.no_such_node().into();
+    server.create(&server.core("pods"), &pod).await;
+    server.delete(&server.core("pods/a")).await.expect(200);
+    let cases = [
+        (json!({ "phase": "Running" }), "0/1 Terminating 0"),
+        (json!({ "phase": "Running", "reason": "NodeLost" }), "0/1 Unknown 0"),
+        (json!({ "phase": "Succeeded" }), "0/1 Succeeded 0"),
+    ];
+    for (status, expected) in cases {
+        assert_eq!(pod_cells(&server, &status).await, expected, "{status}");
+    }
+}
+
 async fn the_columns_of_deployments(server: Server) {
     let path = server.group("apps/v1", "deployments");
     server.create(&path, &deployment("a")).await;
@@ -296,7 +388,7 @@ async fn the_cells_of_services_and_ingresses(server: Server) {
     let expected = r#""a" "<none>" "a.test,b.test,c.test + 1 more..." "" "80, 443""#;
     check_cells(&server, &path, &ingress, expected).await;
     let selector = json!({
-        "matchLabels": { "app": "a" },
+        "matchLabels": { "app": "a", "app.test/name": "a" },
         "matchExpressions": [
             { "key": "tier", "operator": "In", "values": ["x", "b"] },
             { "key": "old", "operator": "DoesNotExist" },
@@ -305,7 +397,7 @@ async fn the_cells_of_services_and_ingresses(server: Server) {
     let spec = json!({ "podSelector": selector, "policyTypes": ["Ingress"] });
     let policy = object("networking.k8s.io/v1", "NetworkPolicy", &json!({ "spec": spec }));
     let path = server.group("networking.k8s.io/v1", "networkpolicies");
-    check_cells(&server, &path, &policy, r#""a" "app=a,!old,tier in (b,x)""#).await;
+    check_cells(&server, &path, &policy, r#""a" "app=a,app.test/name=a,!old,tier in (b,x)""#).await;
     let addresses = ["10.1.2.1", "10.1.2.2", "10.1.2.3", "10.1.2.4"].map(|ip| json!({ "addresses": [ip] }));
     let slice = json!({
         "addressType": "IPv4",
@@ -316,6 +408,41 @@ async fn the_cells_of_services_and_ingresses(server: Server) {
     let path = server.group("discovery.k8s.io/v1", "endpointslices");
     let expected = r#""a" "IPv4" "80" "10.1.2.1,10.1.2.2,10.1.2.3 + 1 more...""#;
     check_cells(&server, &path, &slice, expected).await;
+}
+
+async fn ingress_addresses_precede_the_external_ips(server: Server) {
+    let external = json!(["10.9.0.2", "10.9.0.1"]);
+    let spec = json!({ "type": "LoadBalancer", "ports": [{ "port": 80 }], "externalIPs": external });
+    server.create(&server.core("services"), &object("v1", "Service", &json!({ "spec": spec }))).await;
+    let path = server.core("services/a");
+    let shown = async || cell(&server.get_as(&path, TABLE).await.expect(200), "External-IP").clone();
+    assert_eq!(shown().await, "10.9.0.2,10.9.0.1");
+    let address = |ip: &str| json!({ "ip": ip, "ipMode": "VIP" });
+    let mut ingress = ["10.8.0.2", "10.8.0.1", "10.8.0.2"].map(address).to_vec();
+    ingress.push(json!({ "hostname": "lb.test" }));
+    let balanced = json!({ "status": { "loadBalancer": { "ingress": ingress } } });
+    server.patch(&format!("{path}/status"), MERGE, &balanced).await.expect(200);
+    assert_eq!(shown().await, "10.8.0.1,10.8.0.2,lb.test,10.9.0.2,10.9.0.1");
+}
+
+async fn the_cells_of_endpoints(server: Server) {
+    let addresses = json!([{ "ip": "10.1.2.1" }, { "ip": "10.1.2.2" }]);
+    let ports = json!([
+        { "name": "http", "port": 80, "protocol": "TCP" },
+        { "name": "https", "port": 443, "protocol": "TCP" },
+    ]);
+    let subsets = json!([{ "addresses": addresses, "ports": ports }]);
+    let endpoints = object("v1", "Endpoints", &json!({ "subsets": subsets }));
+    let expected = r#""a" "10.1.2.1:80,10.1.2.2:80,10.1.2.1:443 + 1 more...""#;
+    check_cells(&server, &server.core("endpoints"), &endpoints, expected).await;
+    let subsets = json!([{ "notReadyAddresses": addresses, "ports": ports }]);
+    let mut unready = object("v1", "Endpoints", &json!({ "subsets": subsets }));
+    unready["metadata"]["name"] = "b".into();
+    check_cells(&server, &server.core("endpoints"), &unready, r#""b" """#).await;
+    let slice = json!({ "addressType": "IPv4", "endpoints": [] });
+    let slice = object("discovery.k8s.io/v1", "EndpointSlice", &slice);
+    let path = server.group("discovery.k8s.io/v1", "endpointslices");
+    check_cells(&server, &path, &slice, r#""a" "IPv4" "<unset>" "<unset>""#).await;
 }
 
 async fn the_cells_of_volumes_and_quotas(server: Server) {

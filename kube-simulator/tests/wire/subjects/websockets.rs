@@ -131,6 +131,8 @@ async fn websocket_origin_needs_a_scheme(server: Server) {
     for origin in ["null", "example.test"] {
         assert_eq!(refused(&server, &[KEY, VERSION, ("origin", origin)]).await, 403, "{origin}");
     }
+    let local_file = request_watch(&server, &[], &[KEY, VERSION, ("origin", "file://")]).await;
+    WebSocketWatch::of(local_file).await;
 }
 
 async fn a_websocket_needs_a_key(server: Server) {

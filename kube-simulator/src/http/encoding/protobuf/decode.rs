@@ -11,9 +11,7 @@ use super::MAGIC;
 type Object = Map<String, Value>;
 
 /// Maximum nesting of messages, because decoding is recursive.
-///
-/// The limit is higher than the maximum nesting of JSON objects, because not every message is an
-/// object in JSON: some are only the value of one of their fields ([`Message::is_choice`]).
+// Higher than the maximum depth of JSON, where some messages add no level (`Message::is_choice`).
 const MAX_DEPTH: usize = 200;
 
 /// Decodes an object. Returns `None` for an unknown kind, malformed bytes, or messages that are

@@ -152,10 +152,9 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
 }
 
 /// Appends field `number` with the zero value of the type of `field`, such as 0 or an empty string.
-/// A field that is missing in the JSON has this value, and so has a null element of a list or map.
-/// As in Go, the zero value of a byte string is not encoded.
 fn put_zero(out: &mut Vec<u8>, number: u64, field: &Field) {
     match field.value_type {
+        // As in Go, an empty byte string is not encoded.
         Type::Bytes => {}
         Type::Int | Type::Long | Type::Bool => put_number(out, number, 0),
         Type::Double => put_double(out, number, 0.0),
@@ -169,6 +168,17 @@ fn put_zero(out: &mut Vec<u8>, number: u64, field: &Field) {
 fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) -> Result<(), WrongFieldType> {
     match (field.value_type, value) {
         (_, Node::Null) => put_zero(out, number, field),
+        (Type::Json, value) => put_nested(out, number, |inner| {
+            let mut json = Vec::new();
+            value.append_json(&mut json);
+            put_bytes(inner, 1, &json);
+        }),
+        (_, Node::Raw(raw)) => {
+            // This is not the `fieldsV1` of a manager but another field with the same name, such as
+            // a key of a ConfigMap.
+            let value = serde_json::from_str(raw.get()).map_err(|_| WrongFieldType)?;
+            return put_value(out, number, field, &value);
+        }
         (Type::Int | Type::Long, value) => {
             put_number(out, number, value.as_i64().ok_or(WrongFieldType)?.cast_unsigned());
         }
@@ -181,11 +191,6 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         // Go truncates `MicroTime` to microseconds, and `Time` to seconds.
         (Type::MicroTime, Node::Text(text)) => put_time(out, number, text, 1_000)?,
         (Type::Time, Node::Text(text)) => put_time(out, number, text, 1_000_000_000)?,
-        (Type::Json, value) => put_nested(out, number, |inner| {
-            let mut json = Vec::new();
-            value.append_json(&mut json);
-            put_bytes(inner, 1, &json);
-        }),
         (Type::Quantity, Node::Text(text)) => put_text(out, number, 1, text),
         (Type::Quantity, Node::Number(quantity)) => put_text(out, number, 1, &quantity.to_string()),
         (Type::IntOrString, Node::Text(text)) => put_int_or_string(out, number, 0, Some(text)),
@@ -196,21 +201,13 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
             put_choice(out, number, Messages::all().at(index), value)?;
         }
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
-        (_, Node::Raw(raw)) => {
-            // This is not the `fieldsV1` of a manager but another field with the same name, such as
-            // a key of a ConfigMap.
-            let value = serde_json::from_str(raw.get()).map_err(|_| WrongFieldType)?;
-            return put_value(out, number, field, &value);
-        }
         _ => return Err(WrongFieldType),
     }
     Ok(())
 }
 
-/// Appends field `number`. Its value is `object`, encoded as the protobuf message `message`.
-///
-/// If `object` is `None`, the value is the encoding of an empty JSON object. If `message` is
-/// `None`, the value has no bytes.
+/// Appends field `number` with `object`, encoded as the protobuf message `message`. An `object` of
+/// `None` means an empty JSON object.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),
@@ -227,11 +224,7 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
 }
 
 /// Appends field `number`, whose value can have one of several types in JSON
-/// ([`Message::is_choice`]).
-///
-/// The message `choice` has one field per type. Only one of its fields is written: of those that
-/// can encode `value`, the one with the highest number. If no field can, returns an error. But if
-/// `value` is an object and `choice` has a boolean field, this field is also written, as `true`.
+/// ([`Message::is_choice`]). Returns an error if no field of `choice` can encode `value`.
 fn put_choice(
     out: &mut Vec<u8>,
     number: u64,
@@ -240,6 +233,7 @@ fn put_choice(
 ) -> Result<(), WrongFieldType> {
     let is_list = matches!(value, Node::List(_));
     let mut fields = choice.fields.iter().rev().filter(|field| (field.shape == Shape::List) == is_list);
+    // Of the fields that can encode the value, only the one with the highest number is written.
     let encoded = fields.find_map(|field| {
         let mut content = Vec::new();
         put_field(&mut content, field, Some(value)).ok().map(|()| content)

@@ -5,8 +5,8 @@ use kube_messages::{Field, Messages, Shape};
 /// The type of a field of a protobuf message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
-    /// The name of the type, as in [`Field::type_name`]: a message such as `core.v1.PodSpec`, or a
-    /// letter such as `y` for bytes. For a list or a map, the type of its elements.
+    /// The [`Field::type_name`], for example `core.v1.PodSpec`, or `y` for bytes. A list or a map
+    /// has the name of its element type.
     pub(crate) name: &'static str,
     pub(crate) is_map: bool,
     pub(crate) is_list: bool,

@@ -16,8 +16,8 @@ use super::path::{JsonPath, text_of};
 use super::text::{elements, number, text, text_or};
 use crate::kinds::Column;
 
-/// Returns the cell for a column with a JSON path: the value at this path in the object. The cell
-/// is null if there is no such value or if the value does not have the type of the column.
+/// Returns the cell for a column with a JSON path: the object's value at this path. Returns null
+/// if no value of the column's type exists there.
 ///
 /// Counterpart: `cellForJSONValue` in `k8s.io/apiextensions-apiserver`.
 pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, now: Timestamp) -> Value {
@@ -35,15 +35,15 @@ pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, 
     }
 }
 
-/// Returns the cell for a column that has no JSON path, such as `Ready` of pods. A rule for this
-/// `kind` and `column` computes the cell from the object. Returns `None` if there is no such rule.
+/// Returns the cell for a column that has no JSON path, such as `Ready` of pods. Returns `None` if
+/// the column is unknown.
 pub(super) fn cell(kind: &str, column: &str, object: &Value, now: Timestamp) -> Option<Value> {
     let metadata = &object["metadata"];
     let of_kind = match kind {
-        "Pod" => pods::of_pod(column, object),
+        "Pod" => pods::of_pod(column, object, now),
         "Node" => pods::of_node(column, object),
         "Service" => network::of_service(column, object),
-        "Endpoints" | "EndpointSlice" => network::of_endpoints(column, object),
+        "Endpoints" | "EndpointSlice" => network::of_endpoints(kind, column, object),
         "Event" => events::of_event(column, object, now),
         "PersistentVolume" | "PersistentVolumeClaim" => storage::of_volume(kind, column, object),
         "Deployment"

@@ -1,5 +1,7 @@
 //! The table cells of services, endpoints, ingresses and network policies.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::text::{at_most, elements, label_selector, map_text, number, or_none, text, text_or};
@@ -12,8 +14,11 @@ pub(super) fn of_service(column: &str, service: &Value) -> Option<Value> {
         "Cluster-IP" => or_none(&spec["clusterIP"]),
         "External-IP" => match text(&spec["type"]) {
             "ExternalName" => or_none(&spec["externalName"]),
-            "LoadBalancer" => text_or(&addresses(&service["status"]).into(), "<pending>"),
-            _ => or_none(&spec["externalIPs"][0]),
+            "LoadBalancer" => {
+                let addresses = addresses(&service["status"]).into_iter().chain(external_ips(spec));
+                text_or(&join(addresses).into(), "<pending>")
+            }
+            _ => or_none(&join(external_ips(spec)).into()),
         },
         "Port(s)" => {
             let ports = elements(&spec["ports"]).iter().map(|port| {
@@ -30,45 +35,60 @@ pub(super) fn of_service(column: &str, service: &Value) -> Option<Value> {
     })
 }
 
-fn addresses(status: &Value) -> String {
-    let ingress = elements(&status["loadBalancer"]["ingress"]).iter();
-    let addresses = ingress.map(|given| text(given.get("ip").unwrap_or(&given["hostname"])));
-    addresses.collect::<Vec<_>>().join(",")
+fn external_ips(spec: &Value) -> impl Iterator<Item = &str> {
+    elements(&spec["externalIPs"]).iter().map(text)
 }
 
-pub(super) fn of_endpoints(column: &str, object: &Value) -> Option<Value> {
-    Some(match column {
-        "Endpoints" if object["subsets"].is_array() => {
-            let subsets = elements(&object["subsets"]).iter().flat_map(|subset| {
-                let ports: Vec<_> = elements(&subset["ports"]).iter().map(|port| &port["port"]).collect();
-                let addresses = elements(&subset["addresses"]).iter().map(|address| text(&address["ip"]));
-                addresses.flat_map(move |ip| with_ports(ip, &ports)).collect::<Vec<_>>()
-            });
-            at_most(3, subsets.collect()).into()
-        }
-        "Endpoints" => {
+/// Returns the addresses of a load balancer, sorted and without duplicates.
+fn addresses(status: &Value) -> BTreeSet<&str> {
+    let ingress = elements(&status["loadBalancer"]["ingress"]).iter();
+    let addresses = ingress.map(|given| match text(&given["ip"]) {
+        "" => text(&given["hostname"]),
+        ip => ip,
+    });
+    addresses.filter(|address| !address.is_empty()).collect()
+}
+
+fn join<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    texts.into_iter().collect::<Vec<_>>().join(",")
+}
+
+pub(super) fn of_endpoints(kind: &str, column: &str, object: &Value) -> Option<Value> {
+    let list = |texts: Vec<String>| text_or(&at_most(3, texts).into(), "<unset>");
+    Some(match (kind, column) {
+        ("Endpoints", "Endpoints") => match elements(&object["subsets"]) {
+            [] => "<none>".into(),
+            subsets => at_most(3, subsets.iter().flat_map(addresses_with_ports).collect()).into(),
+        },
+        (_, "Endpoints") => {
             let endpoints = elements(&object["endpoints"]).iter();
             let addresses = endpoints.flat_map(|endpoint| elements(&endpoint["addresses"]));
-            at_most(3, addresses.map(|address| text(address).to_owned()).collect()).into()
+            list(addresses.map(|address| text(address).to_owned()).collect())
         }
-        "AddressType" => text(&object["addressType"]).into(),
-        "Ports" => {
+        (_, "AddressType") => text(&object["addressType"]).into(),
+        (_, "Ports") => {
             let ports = elements(&object["ports"]).iter().map(|port| match port["port"].as_i64() {
                 Some(port) => port.to_string(),
-                None => port["name"].as_str().unwrap_or("*").to_owned(),
+                None => text(&port["name"]).to_owned(),
             });
-            at_most(3, ports.collect()).into()
+            list(ports.collect())
         }
         _ => return None,
     })
 }
 
-fn with_ports(ip: &str, ports: &[&Value]) -> Vec<String> {
+/// Returns all addresses of a subset with its first port, then all with its second port, and so on.
+fn addresses_with_ports(subset: &Value) -> Vec<String> {
+    let (addresses, ports) = (elements(&subset["addresses"]), elements(&subset["ports"]));
     if ports.is_empty() {
-        return vec![ip.to_owned()];
+        return addresses.iter().map(|address| text(&address["ip"]).to_owned()).collect();
     }
-    let host = if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() };
-    ports.iter().map(|port| format!("{host}:{}", number(port))).collect()
+    let with_port = |address: &Value, port: i64| match text(&address["ip"]) {
+        ip if ip.contains(':') => format!("[{ip}]:{port}"),
+        ip => format!("{ip}:{port}"),
+    };
+    let ports = ports.iter().map(|port| number(&port["port"]));
+    ports.flat_map(|port| addresses.iter().map(move |address| with_port(address, port))).collect()
 }
 
 pub(super) fn of_network(kind: &str, column: &str, object: &Value) -> Option<Value> {
@@ -83,7 +103,7 @@ pub(super) fn of_network(kind: &str, column: &str, object: &Value) -> Option<Val
             let hosts: Vec<String> = hosts.filter(|host| !host.is_empty()).collect();
             if hosts.is_empty() { "*".into() } else { at_most(3, hosts).into() }
         }
-        (_, "Address") => addresses(&object["status"]).into(),
+        (_, "Address") => join(addresses(&object["status"])).into(),
         (_, "Ports") => if elements(&spec["tls"]).is_empty() { "80" } else { "80, 443" }.into(),
         (_, "Controller") => text(&spec["controller"]).into(),
         (_, "Parameters") => match &spec["parameters"] {

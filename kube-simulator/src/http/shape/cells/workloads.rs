@@ -111,7 +111,7 @@ pub(super) fn of_autoscaler(column: &str, autoscaler: &Value) -> Option<Value> {
             let target = &spec["scaleTargetRef"];
             format!("{}/{}", text(&target["kind"]), text(&target["name"])).into()
         }
-        "Targets" => targets(spec, status).into(),
+        "Targets" => or_none(&targets(spec, status).into()),
         "MinPods" => spec["minReplicas"].as_i64().map_or("<unset>".into(), |pods| pods.to_string().into()),
         "MaxPods" => number(&spec["maxReplicas"]).into(),
         "Replicas" => number(&status["currentReplicas"]).into(),
