@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::sync::Latch;
+use crate::sync::atomic::{AtomicU8, Ordering};
 
 /// A one-time event for which any number of tasks can wait, for example: the initial list is in the
 /// store.
@@ -20,9 +21,15 @@ pub struct Completion {
 
 #[derive(Debug, Default)]
 struct State {
-    done: Latch,
-    cancelled: Latch,
+    /// [`PENDING`], [`SET`] or [`CANCELLED`].
+    outcome: AtomicU8,
+    /// Set after `outcome` has changed.
+    ended: Latch,
 }
+
+const PENDING: u8 = 0;
+const SET: u8 = 1;
+const CANCELLED: u8 = 2;
 
 /// The error of [`Completion::wait`] if the completion was cancelled. The event will never happen,
 /// for one of these reasons:
@@ -42,15 +49,23 @@ impl Completion {
         Self::default()
     }
 
-    /// Sets the completion and wakes all waiters. Later calls change nothing.
+    /// Sets the completion and wakes all waiters. Has no effect if the completion is set or
+    /// cancelled.
     pub fn set(&self) {
-        self.state.done.set();
+        self.end(SET);
     }
 
     /// Declares that the event of this completion will never happen. Every [`wait`](Self::wait)
     /// then returns [`NeverSynced`]. Has no effect if the completion is set.
     pub fn cancel(&self) {
-        self.state.cancelled.set();
+        self.end(CANCELLED);
+    }
+
+    fn end(&self, outcome: u8) {
+        let State { outcome: current, ended } = self.state.as_ref();
+        if current.compare_exchange(PENDING, outcome, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            ended.set();
+        }
     }
 
     /// Returns the number of handles of this completion: this one and its clones.
@@ -63,7 +78,7 @@ impl Completion {
     /// Returns whether the completion is set.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.state.done.is_set()
+        self.state.outcome.load(Ordering::Acquire) == SET
     }
 
     /// Waits until the completion is set.
@@ -74,13 +89,8 @@ impl Completion {
     /// # Cancel safety
     /// Cancel safe: dropping the future only ends this wait.
     pub async fn wait(&self) -> Result<(), NeverSynced> {
-        let State { done, cancelled } = self.state.as_ref();
-        tokio::select! {
-            biased;
-            () = done.wait() => Ok(()),
-            // The completion can have been set, and then cancelled, since `done` was polled.
-            () = cancelled.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
-        }
+        self.state.ended.wait().await;
+        if self.has_synced() { Ok(()) } else { Err(NeverSynced) }
     }
 }
 
@@ -114,5 +124,14 @@ mod tests {
             }
         });
         assert_eq!(kept, completions.len());
+    }
+
+    #[test]
+    fn cancelled_completion_is_never_set() {
+        let completion = Completion::new();
+        completion.cancel();
+        completion.set();
+        assert!(!completion.has_synced());
+        assert_eq!(completion.wait().now_or_never(), Some(Err(NeverSynced)));
     }
 }

@@ -88,16 +88,14 @@ impl Event<AnyObject> {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether the object that was added, updated or deleted has a closed handle. For an
-    /// update, only the new version of the object is checked.
-    ///
-    /// Returns `false` for [`Resynced`](Self::Resynced) and [`Released`](Self::Released), because an
-    /// earlier event contained the same object.
+    /// Returns whether the event has a closed handle to a version of the object that possibly no
+    /// earlier event contained.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
             // The deletion can contain a last state that no earlier event has had.
             Self::Deleted(deleted) => deleted.any(Cached::is_closed),
+            // An earlier event contained the same version.
             Self::Resynced(_) | Self::Released(_) => false,
         }
     }

@@ -46,11 +46,8 @@ pub(crate) struct Opened {
 }
 
 impl Handle {
-    /// Creates a handle, and moves `object` to the heap. The type of `object` determines the kind
-    /// of the handle:
-    /// - [`Encoded`]: a closed handle.
-    /// - [`Opened`]: an open handle.
-    /// - Any other type: a handle to a decoded object.
+    /// Creates a handle, and moves `object` to the heap. The handle is closed for an [`Encoded`],
+    /// open for an [`Opened`], and decoded for any other type.
     pub(crate) fn new<O: Send + Sync + 'static>(
         key: ObjectKey,
         resource_version: ResourceVersion,

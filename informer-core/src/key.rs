@@ -13,9 +13,8 @@ use foldhash::fast::RandomState;
 
 use crate::KeyError;
 
-/// The hash seed of all keys in this process. All keys use the same seed, so that every map can use
-/// the hash that a key stores. The seed is random, so that an attacker cannot choose names whose
-/// hashes collide.
+/// The hash seed of all keys in this process. It is random, so that an attacker cannot choose names
+/// whose hashes collide.
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 thread_local! {

@@ -31,9 +31,8 @@ use crate::{AnyObject, Cached, Encoded, ObjectKey, ResourceVersion, Uid};
 pub struct OwnedObject<K> {
     /// The only handle to the object.
     handle: Handle,
-    /// The decoded form of an encoded object, from the first dereference on. Other handles to the
-    /// same decoded form can exist, so it is in an [`Arc`]. Always empty if `handle` points to a
-    /// decoded object.
+    /// The decoded form of an encoded object, after the first dereference. Other handles can share
+    /// it.
     decoded: OnceLock<Arc<OwnedObject<AnyObject>>>,
     _type: PhantomData<fn() -> K>,
 }

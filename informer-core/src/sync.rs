@@ -17,10 +17,6 @@ mod real {
             self.0.cancel();
         }
 
-        pub(crate) fn is_set(&self) -> bool {
-            self.0.is_cancelled()
-        }
-
         pub(crate) async fn wait(&self) {
             self.0.cancelled().await;
         }
@@ -53,9 +49,8 @@ mod model {
         }
     }
 
-    /// A model of `tokio::sync::Notify`. If no task waits, `notify_one` stores a permit. If a
-    /// waiter is dropped before it uses its permit, the permit passes to the next waiter.
-    /// `notify_waiters` wakes every existing `Notified`.
+    /// A model of `tokio::sync::Notify`, with the permits of `notify_one` and the broadcasts of
+    /// `notify_waiters`.
     #[derive(Debug, Default)]
     pub(crate) struct Notify(Mutex<Waiters>);
 
@@ -147,6 +142,7 @@ mod model {
             if self.done {
                 return;
             }
+            // The unused permit passes to the next waiter.
             let waker = {
                 let mut waiters = self.notify.0.lock();
                 let id = self.id;
@@ -170,13 +166,9 @@ mod model {
             self.0.1.notify_waiters();
         }
 
-        pub(crate) fn is_set(&self) -> bool {
-            *self.0.0.lock()
-        }
-
         pub(crate) async fn wait(&self) {
             let woken = self.0.1.notified();
-            if !self.is_set() {
+            if !*self.0.0.lock() {
                 woken.await;
             }
         }

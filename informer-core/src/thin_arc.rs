@@ -14,12 +14,10 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::handle::{Identity, Kind};
 
-/// A shared pointer to an object of any type. The object's identity (key, resource version and UID)
-/// is in the same allocation. The pointer dereferences to the identity. There are no weak pointers.
-///
-/// `start` is the start of an [`Allocation`]. Each `ThinArc` counts as one reference to the
-/// allocation.
+/// A shared pointer to an object of any type. It dereferences to the object's identity: key,
+/// resource version and UID.
 pub(crate) struct ThinArc {
+    // The start of an `Allocation`. Each `ThinArc` counts as one reference to the allocation.
     start: NonNull<Start>,
 }
 
@@ -52,8 +50,8 @@ struct ObjectType {
     free: unsafe fn(NonNull<Start>),
 }
 
-/// The maximum number of references. Beyond this number, the program aborts as it does for `Arc`,
-/// because an overflow would free the object while it is in use. This many pointers take 16 GB.
+/// The maximum number of references. Beyond this number, the program aborts as it does for `Arc`.
+// An overflow would free the object while it is in use. This many pointers take 16 GB.
 const MAX_REFERENCES: u32 = u32::MAX / 2;
 
 // Checks that identities are `Send` and `Sync`, as the implementations of both traits below require.

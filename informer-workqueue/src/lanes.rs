@@ -141,7 +141,6 @@ impl Lane {
 }
 
 /// One lane of a fair queue. The groups take turns: in each turn, one key of one group is taken.
-/// Each group with keys has a number for its next turn. The group with the lowest number is next.
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,

@@ -4,8 +4,8 @@
 /// keys; see the [crate's documentation](crate#priorities).
 ///
 /// If a queued key is added again, it gets the higher of both priorities.
-// This enum is exhaustive, because no further level is planned: controllers need three levels, and
-// each level costs every queue a lane.
+// This enum is exhaustive, because no further level is planned. Each level costs every queue a
+// lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// For objects that existed when the program started, and for resyncs.

@@ -21,8 +21,8 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// A function that returns the hash of a key's group, such as the key's namespace. In a fair queue,
-/// groups take turns; groups with the same hash share one turn.
+/// A function that returns the hash of a key's group, for example of its namespace. In a fair
+/// queue, the groups take turns.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay of a key: thirty years. Longer delays are shortened, because they could
@@ -101,9 +101,8 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Adds the keys whose delay is over, and calls `change` with the locked state. Then wakes
-    /// waiters and reports metrics. `change` also receives the current time, or `None` if the queue
-    /// has no metrics.
+    /// Adds the keys whose delay is over, and calls [`change`](Self::change). The closure receives
+    /// the current time, or `None` if the queue has no metrics.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {
@@ -208,9 +207,8 @@ impl<T> Shared<T> {
         drop(self.change(|state| state.shut_down(mode)));
     }
 
-    /// Returns the result of `shut_down_with_drain`: `true` after a complete drain, `false` if a
-    /// shutdown without a drain has ended the wait. If the wait continues, registers `waker`,
-    /// stores its new ticket in `ticket`, and returns `None`.
+    /// Returns the result of `shut_down_with_drain` once its wait has ended. Until then, stores the
+    /// ticket of `waker` in `ticket`, and returns `None`.
     pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let was_waiting = ticket.is_some();

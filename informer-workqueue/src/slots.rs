@@ -17,8 +17,8 @@ const MAX_EMPTY_SLOTS: usize = 1_024;
 /// A link to no slot, at both ends of a list.
 const NONE: u32 = u32::MAX;
 
-/// A key to add, with its hash. In a fair queue, whose keys take turns by group (such as their
-/// namespace), also with the hash of the group. The hashes are computed before the lock is taken.
+/// A key to add, with the hashes of the key and of its group. The hashes are computed before the
+/// lock is taken.
 pub(crate) struct NewKey<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
@@ -32,8 +32,7 @@ pub(crate) enum Place {
     /// freed.
     Idle,
     Queued,
-    /// A worker has the item. `again` is the new priority if the key was added meanwhile, and
-    /// otherwise `None`.
+    /// A worker has the item. If the key was added during this time, `again` is its new priority.
     Running {
         again: Option<Priority>,
     },

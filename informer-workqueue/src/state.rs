@@ -78,7 +78,8 @@ pub(crate) enum TakeResult<T> {
     Nothing,
 }
 
-/// What [`State::end`] does with the key of the ended item.
+/// What [`State::end`] does with the key of the ended item. After a shutdown, each value means
+/// [`Nothing`](Self::Nothing).
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     /// Does not add the key. If the key was added while a worker had the item, it is queued anyway.
@@ -198,8 +199,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Makes each key pending whose delay is over. If `is_timed` is `true`, records `now` as the
-    /// start of the wait of each key that was not pending before.
+    /// Makes each key pending whose delay is over. Records `now` as the start of a key's wait only
+    /// if `is_timed` is `true`.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -208,9 +209,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item. Queues its key if the key was added while a worker had the item, or if `next`
-    /// is [`Next::Now`]. Delays the key if `next` is [`Next::At`]. After a shutdown, `next` is
-    /// ignored.
+    /// Ends an item, and queues or delays its key as [`Next`] describes.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -238,8 +237,8 @@ impl<T> State<T> {
         self.abandoned += 1;
     }
 
-    /// Stops accepting keys, and cancels all delays. Returns the keys that were only delayed, not
-    /// queued or processed. They must be dropped while the lock is not held.
+    /// Stops accepting keys, and cancels all delays. Returns the keys that were only delayed. They
+    /// must be dropped while the lock is not held.
     pub(crate) fn shut_down(&mut self, mode: Mode) -> Vec<T> {
         self.mode = mode;
         let mut keys = Vec::new();
@@ -251,16 +250,15 @@ impl<T> State<T> {
     }
 
     /// Returns whether getters will receive no more keys: the queue is shut down, and no key is
-    /// queued. During a drain, returns `false` while `returning` is not 0, because that many keys
-    /// will be queued again.
+    /// queued.
     fn is_over(&self) -> bool {
+        // The keys that `returning` counts will be queued again, and a drain processes them, too.
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Returns the result of `shut_down_with_drain`, or `None` if the wait must continue:
-    /// - `Some(true)` if no key is queued and no worker has an item.
-    /// - `Some(false)` if keys or items remain, but the last shutdown was without a drain.
+    /// Returns the result of `shut_down_with_drain`, or `None` if the wait must continue. The
+    /// result is `true` after a complete drain.
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
@@ -284,16 +282,14 @@ impl<T> State<T> {
         (ticket, due)
     }
 
-    /// Returns the time for which a getter must set a timer: the end of the earliest delay. Returns
-    /// `None` if no key is delayed, or if a getter already has a timer that ends early enough.
+    /// Returns the end of the earliest delay, if a getter must set a timer for this time.
     fn needed_timer(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns `Some(true)` after a complete drain, and `Some(false)` if the wait has ended without
-    /// a complete drain. If the wait continues, registers `waker` and returns `None`. `was_woken`
-    /// is `true` if the queue has woken the drainer, which always ends the wait.
+    /// Returns the result of `shut_down_with_drain`, or registers `waker` if the wait continues.
+    /// The wait never continues after the queue has woken the drainer.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,
@@ -312,13 +308,7 @@ impl<T> State<T> {
         self.drainers.unregister(ticket)
     }
 
-    /// Selects the tasks to wake after a change, and returns their wakers. A getter is awake from
-    /// this selection until its next poll.
-    ///
-    /// - If more keys are queued than getters are awake, the missing number of getters is woken.
-    /// - One getter is woken to set a timer, if a [timer is needed](Self::needed_timer) and no
-    ///   getter is awake.
-    /// - After a shutdown, all getters and drainers are woken once their wait is over.
+    /// Selects the tasks to wake after a change, and returns their wakers.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {
         // If the queue is open and no worker waits, there is nothing to select.
@@ -337,12 +327,14 @@ impl<T> State<T> {
                 wakers.extend(self.drainers.choose_all());
             }
         }
+        // A selected getter is awake until its next poll, in which it takes a key.
         while self.getters.awake() < self.lanes.len() {
             let keeper = self.timekeeper.map(|keeper| keeper.ticket);
             let Some((ticket, waker)) = self.getters.choose_except(keeper) else { break };
             self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
             wakers.push(waker);
         }
+        // The woken getter sets the timer at its next poll.
         if self.getters.awake() == 0 && self.needed_timer().is_some() {
             wakers.extend(match self.timekeeper.take() {
                 Some(keeper) => self.getters.choose(keeper.ticket),
@@ -354,9 +346,8 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Makes a key pending, unless the queue is shut down. Returns the passed `T` if the queue does
-    /// not store it, because it is shut down or already has an equal key. The caller must drop the
-    /// returned `T` while the lock is not held.
+    /// Makes a key pending, unless the queue is shut down. Returns the passed key if the queue does
+    /// not store it. The caller must drop it while the lock is not held.
     pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);
@@ -366,9 +357,8 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Delays a key until `at`, unless the queue is shut down. If the key was delayed before, keeps
-    /// the earlier time and the higher priority. Returns the passed `T` if the queue does not store
-    /// it. The caller must drop the returned `T` while the lock is not held.
+    /// Delays a key until `at`, unless the queue is shut down. Returns the passed key if the queue
+    /// does not store it. The caller must drop it while the lock is not held.
     pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);

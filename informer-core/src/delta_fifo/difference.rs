@@ -29,9 +29,8 @@ impl<K> Unprocessed<K> {
         Self { newest: Vec::new(), by_key: HashMap::default() }
     }
 
-    /// Records `delta` as the newest change of its key, in place of an earlier change. A resync
-    /// ([`Delta::Sync`]) is not recorded. The caller must add the changes of a key in their order,
-    /// oldest first.
+    /// Records `delta` as the newest change of its key. Call this for the changes of a key in their
+    /// order, oldest first.
     fn add(&mut self, delta: Delta<K>) {
         // A resync is queued only for a key without other changes, so the object in the consumer's
         // store is the newest state.
@@ -95,13 +94,7 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
-    /// Queues nothing if the feed has received neither a list nor a change, because the feed then
-    /// has no objects.
-    ///
-    /// Returns the completions that the caller must set now:
-    /// [`released`](super::NamespaceFeed::released) of a feed without objects. If objects of the
-    /// namespace must be removed first, returns an empty list. The completion is then set when the
-    /// consumer has removed the objects.
+    /// Returns the completions that the caller must set now.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -148,11 +141,8 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Calls `change` with the locked state of the queue.
-    ///
-    /// Before that, while the queue is not locked, builds the index of the batch in flight if the
-    /// batch is large. The index maps each key to the position of its item, so that `change` finds
-    /// keys quickly.
+    /// Calls `change` with the locked state. Before that, builds the index of a large batch in
+    /// flight while the queue is not locked.
     pub(super) fn index_in_flight_then_change(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
@@ -172,7 +162,7 @@ impl<K: 'static> Shared<K> {
     fn unprocessed(&self) -> Unprocessed<K> {
         let (mut queued, mut in_flight, mut ticket) = (Vec::new(), Vec::new(), 0);
         loop {
-            // Memory is reserved before the lock is taken, so that only handles are copied under it.
+            // Reserves memory before the lock is taken, so that only handles are copied under it.
             queued.reserve(SLICE);
             if self.state.lock().collect(&mut ticket, &mut queued, &mut in_flight) {
                 break;
@@ -187,9 +177,8 @@ impl<K: 'static> Shared<K> {
         unprocessed
     }
 
-    /// Returns the changes that a list causes: a `Replaced` for each new or changed object, then a
-    /// removal for each object that the list lacks. `removal` makes the [`Delta::Deleted`] or
-    /// [`Delta::Released`] from the key and the last known object.
+    /// Returns a [`Delta::Replaced`] for each new or changed object of the list, then a `removal`
+    /// for each object that the list lacks.
     fn difference(
         &self,
         listed: &Listed<K>,
@@ -230,9 +219,10 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes in slices. The consumer cannot take any of them before all have been queued.
-    /// Calls `begin` before the first change; if `begin` returns `false`, does nothing else. Calls
-    /// `end` after the last change.
+    /// Queues changes in slices, which the consumer can take only when all are queued.
+    ///
+    /// Calls `begin` before the first change, and `end` after the last one. If `begin` returns
+    /// `false`, does nothing else.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

@@ -43,9 +43,8 @@ struct Feed {
     /// resource version or has been released.
     has_progress: bool,
     synced: Completion,
-    /// The completions to set when the consumer has removed the objects of this feed. At first, the
-    /// list contains only this feed's own [`FeedCompletions::released`]. If a later feed of the same
-    /// namespace is released before it has received anything, its completion is added.
+    /// The completions to set when the consumer has removed the objects of this feed: its own, and
+    /// those of later feeds of the namespace that were released before they received anything.
     released: Vec<Completion>,
 }
 
@@ -79,8 +78,8 @@ pub(super) struct Progress {
     /// The lowest resource version of all watched namespaces ([`Feeds::minimum`]). `None` if the
     /// value is the same as in the last report.
     pub(super) minimum: Option<ResourceVersion>,
-    /// The namespaces with a new resource version, and the removed namespaces whose objects have all
-    /// been removed.
+    /// The namespaces with a new resource version, and the removed namespaces whose objects have
+    /// all been removed.
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
 
@@ -134,7 +133,7 @@ impl Feeds {
             synced: completions.synced.clone(),
             released: vec![completions.released.clone()],
         });
-        // Until this feed has been listed, there is no minimum version. The next batch reports this.
+        // Until this feed is listed, there is no minimum version. The next batch reports this.
         self.has_progress |= self.must_report_minimum || !self.announced.is_empty();
         (id, completions)
     }
@@ -169,17 +168,15 @@ impl Feeds {
         self.has_started = true;
     }
 
-    /// Makes this namespace optional: the queue can be synced before this namespace is listed. If
-    /// all namespaces are optional, at least one of them must be listed. Returns whether the call
-    /// had an effect.
+    /// Makes this namespace optional: the queue can be synced before this namespace is listed.
+    /// Returns whether the call had an effect.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's initial list can end. Before [`start`](Self::start), always
-    /// `false`. Afterwards, `true` if all its namespaces have been listed, or at least one has been
-    /// listed and all others are optional.
+    /// Returns whether the queue's initial list can end: all its namespaces are listed, or at least
+    /// one is listed and all others are optional.
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
@@ -234,11 +231,8 @@ impl Feeds {
 
     /// Records that the namespace of this feed is no longer watched.
     ///
-    /// - If nothing has arrived through this feed ([`Stage::Awaited`]), the feed has no objects.
-    ///   Returns the [`FeedCompletions::released`] that the caller must set now.
-    /// - If something has arrived, returns `None`. The caller must queue a removal of each object
-    ///   of the namespace. When the consumer has removed the objects,
-    ///   [`processed`](Self::processed) returns the [`FeedCompletions::released`].
+    /// Returns the completions that the caller must set now. If the result is `None`, the caller
+    /// must queue a removal of each object of the namespace.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -259,9 +253,8 @@ impl Feeds {
         Some(Vec::new())
     }
 
-    /// Returns the minimum: the lowest resource version of a watched namespace. Returns an empty
-    /// version if no namespace is watched, if the version of a namespace is unknown, or if two
-    /// versions cannot be compared.
+    /// Returns the lowest resource version of all watched namespaces. Returns an empty version if
+    /// the lowest one is unknown, or if no namespace is watched.
     fn minimum(&self) -> ResourceVersion {
         let mut watched = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
         let Some(first) = watched.next() else { return ResourceVersion::empty() };
@@ -290,9 +283,8 @@ impl Feeds {
         Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Marks all progress as not reported, so that the next [`Progress`] contains it again. Call
-    /// this when the consumer requeues an item of a batch: the report of that batch is then wrong,
-    /// because the consumer's store lacks the changes of the item.
+    /// Marks all progress as not reported. Call this when the consumer requeues an item: the report
+    /// of its batch is then wrong.
     pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
             feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
@@ -301,11 +293,8 @@ impl Feeds {
         }
     }
 
-    /// Records that the consumer has processed a batch that reported `namespaces`.
-    ///
-    /// Returns the completions that the caller must set while the queue is not locked:
-    /// - [`FeedCompletions::released`] of each namespace whose objects have been removed.
-    /// - [`FeedCompletions::synced`] of each other namespace, if this completion is not set yet.
+    /// Records that the consumer has processed a batch that reported `namespaces`. Returns the
+    /// completions that the caller must set while the queue is not locked.
     pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
         let mut completed = Vec::new();
         for progress in namespaces {
@@ -321,9 +310,8 @@ impl Feeds {
         completed
     }
 
-    /// Records that the queue was closed and has no batch to process. Returns the completions `synced` and
-    /// `released` of every feed. The caller must cancel these completions while the queue is not
-    /// locked.
+    /// Records that the queue was closed and has no batch to process. Returns the completions that
+    /// the caller must cancel while the queue is not locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

@@ -14,8 +14,7 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// The number of items in this batch that come from the initial list. When the consumer puts
-    /// one of these items back into the queue, the number falls by one.
+    /// The number of items of the initial list in this batch, without requeued items.
     pub(super) initial: usize,
     /// Maps each key to the position of its item. Empty until an operation needs it.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
@@ -58,21 +57,18 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// The total number of deltas that the queue had received when this batch was taken.
-    /// `Batch::wait_for_more` waits until the queue's total differs from this number. If the batch
-    /// left items in the queue, the number is one too low, so that `wait_for_more` does not wait.
+    /// `Batch::wait_for_more` waits while the queue's `arrivals` equal this number.
     pub(super) arrivals: u64,
 }
 
-/// The result of [`State::processed`](super::state::State::processed): whether the initial list has
-/// been processed, the [`Completion`]s to set, and the processed batch. The caller must not drop
-/// the batch while the queue is locked, because destructors of objects are user code.
+/// The result of [`State::processed`](super::state::State::processed). The caller must drop it
+/// while the queue is not locked.
 pub(super) struct Processed<K> {
     /// Whether the consumer has processed the whole initial list with this batch.
     pub(super) completes_initial: bool,
-    /// The completions that the caller must set, for two kinds of namespaces:
-    /// - The initial list of the namespace has been processed.
-    /// - The namespace is no longer watched, and the consumer has removed its objects.
+    /// The completions that the caller must set. They belong to namespaces whose initial list has
+    /// been processed, or whose objects have been removed.
     pub(super) completed: Vec<Completion>,
+    // I8: destructors of objects are user code.
     pub(super) _garbage: Option<InFlight<K>>,
 }

@@ -96,16 +96,11 @@ impl<K> Listed<K> {
 pub(super) enum FirstList {
     /// The list is the queue's initial list, or one namespace's part of it.
     OfQueue,
-    /// The list is the initial list of one namespace, for which the queue's initial list does not
-    /// wait:
-    /// - The namespace was added after [`DeltaFifo::start_feeds`](crate::DeltaFifo::start_feeds).
-    /// - The namespace is optional, and the queue's initial list has already ended.
+    /// The list is the initial list of a namespace, but not a part of the queue's initial list. For
+    /// example, the namespace was added after
+    /// [`DeltaFifo::start_feeds`](crate::DeltaFifo::start_feeds).
     OfNamespace,
-    /// The list is not an initial list, for one of three reasons:
-    /// - An initial list has already ended, so this list is a relist.
-    /// - The queue received a change before any list. The queue's initial list then counts as
-    ///   ended.
-    /// - The namespace of the list is no longer watched. The list is ignored.
+    /// The list is a relist, or its namespace is no longer watched.
     Over,
 }
 
@@ -114,15 +109,10 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Receives one part of a list that is still arriving.
+    /// Receives one part of an arriving list. Replaces unchanged objects by their existing handles.
+    /// Queues the other objects if the list is an initial list and the queue has a store (`known`).
     ///
-    /// - Replaces each unchanged object in `objects` by its existing handle, which comes from the
-    ///   queue or from the consumer's store (`known`).
-    /// - If the list is an initial list and `known` is not `None`, queues all other objects in
-    ///   `objects`. For other lists, [`Shared::replace`](super::Shared::replace) queues them later.
-    ///
-    /// Returns handles that are no longer needed. The caller must drop them while the queue is not
-    /// locked.
+    /// Returns unused handles. The caller must drop them while the queue is not locked.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -169,9 +159,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records that one part of an initial list has been queued. `scope` is the namespace of the
-    /// list. `new_keys` is the number of keys by which the part has extended the queue's initial
-    /// list: zero unless `first` is [`FirstList::OfQueue`].
+    /// Records that one part of an initial list has been queued. `new_keys` is the number of keys
+    /// that the part has added to the queue's initial list.
     fn record_initial_part(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
         if let Some(scope) = scope {
             self.feeds.record_input(scope.id);
@@ -191,9 +180,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records the resource version of a complete list, before the changes of the list are queued.
-    /// Returns `false` if the namespace of the list is no longer watched; the caller must then
-    /// queue nothing.
+    /// Records the resource version of a complete list, before its changes are queued. Returns
+    /// `false` if its namespace is no longer watched. The caller must then queue nothing.
     pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
             Some(scope) if !self.feeds.is_watched(scope.id) => return false,
@@ -203,9 +191,8 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Records that all changes of a complete list have been queued. If the list belongs to the
-    /// queue's initial list, the queue is synced only after the consumer has processed these
-    /// changes.
+    /// Records that all changes of a complete list have been queued. `first` is the result of
+    /// [`first_list`](Self::first_list) before the call of [`begin_list`](Self::begin_list).
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));

@@ -45,18 +45,17 @@ pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<De
     superfluous
 }
 
-/// Returns the first removal of a failed item. Newer changes of its key make all of its other
-/// changes obsolete. The removal is not obsolete: the newer changes can be those of a new object
-/// with the same key, and the consumer must receive the removal of the object that it has.
+/// Returns the removal that an item keeps when newer changes of its key replace its other changes:
+/// the first deletion, or else the first release.
 pub(super) fn first_removal<K>(deltas: &Deltas<K>) -> Option<&Delta<K>> {
     let mut removals = deltas.iter().filter(|delta| delta.is_end());
-    // If the item has a deletion and a release, the deletion is kept: a deletion must not become a
-    // release.
+    // The newer changes can be those of another object with the same key, so the consumer must
+    // first receive the removal. A deletion must not become a release.
     removals.clone().find(|delta| delta.is_deleted()).or_else(|| removals.next())
 }
 
-/// Removes all changes of a requeued item except its [`first_removal`], and returns the earlier
-/// content of `deltas`. The caller must then add a newer change.
+/// Keeps only the [`first_removal`] of a requeued item. Returns all of its earlier changes, so that
+/// the caller can drop them. The caller must then add a newer change.
 #[inline(never)] // Otherwise the compiler possibly does not inline the callers, as for `append`.
 pub(super) fn take_obsolete<K>(deltas: &mut Deltas<K>) -> Deltas<K> {
     let removal = first_removal(deltas).cloned();

@@ -65,8 +65,7 @@ pub struct DeltaFifo<K: 'static> {
     shared: Arc<Shared<K>>,
 }
 
-/// The number of queued changes at which a reflector waits for the consumer. The number limits the
-/// memory of queued changes, and is large enough to keep the consumer busy.
+/// The number of queued changes at which a reflector waits for the consumer, to limit memory.
 const MAX_DELTAS: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
 
 struct Shared<K: 'static> {

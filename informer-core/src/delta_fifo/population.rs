@@ -20,16 +20,14 @@ pub(super) enum Population {
         arrived: bool,
         /// The number of queued keys that belong to the initial list.
         queued: usize,
-        /// The number of keys in the batch in flight that belong to the initial list and have not
-        /// been requeued. For the final batch, the number is one higher, because that batch can be
-        /// empty.
+        /// The number of keys of the initial list in the batch in flight, without requeued keys.
+        /// The final batch counts as one more key.
         in_flight: usize,
         /// Whether the final batch has been taken. Becomes `false` if a key of the list is
         /// requeued, because a later batch is then the final batch.
         announced: bool,
     },
-    /// The consumer has processed the whole initial list. Also used for a queue whose first input
-    /// is a single change and not a list: the queue then has no initial list.
+    /// The consumer has processed the whole initial list, or the queue has no initial list.
     Complete,
 }
 
@@ -39,16 +37,14 @@ impl Population {
         self == Self::Complete
     }
 
-    /// Returns whether the next batch is the final batch, even if it is empty: the whole initial
-    /// list has arrived, no key of the list is queued, and no final batch has been taken.
+    /// Returns whether an empty batch would now be the final batch.
     #[inline]
     pub(super) fn is_end_due(self) -> bool {
         matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
     }
 
-    /// Records that the queue has received a change that does not come from a list. If this is the
-    /// queue's first input, the queue has no initial list: the progress becomes
-    /// [`Complete`](Self::Complete), and a list that arrives later is a relist.
+    /// Records a change that does not come from a list. If this is the queue's first input, the
+    /// queue has no initial list, and later lists are relists.
     #[inline]
     pub(super) fn skip_initial_list(&mut self) {
         if *self == Self::Awaited {
@@ -85,18 +81,16 @@ impl Population {
         *in_flight += keys;
         let is_last = *arrived && *queued == 0 && !*announced;
         *announced |= is_last;
+        // The final batch can be empty.
         *in_flight += usize::from(is_last);
         is_last
     }
 
     /// Records that the consumer has requeued a key from the batch in flight.
     ///
-    /// - `is_initial`: whether the key belongs to the initial list. If `false`, the call has no
-    ///   effect.
-    /// - `is_counted`: whether this key is also counted as a queued key of the initial list,
-    ///   because a newer change of the key was queued.
-    /// - `is_final_batch`: whether the batch in flight is the final batch. This method sets the
-    ///   variable to `false` if the key belongs to the initial list.
+    /// - `is_initial`: whether the key belongs to the initial list.
+    /// - `is_counted`: whether the key is already counted in `queued`.
+    /// - `is_final_batch`: becomes `false` if the key belongs to the initial list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, is_final_batch: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
@@ -121,9 +115,7 @@ impl Population {
     /// Records that the consumer has processed the batch in flight. Returns whether the whole
     /// initial list has now been processed.
     ///
-    /// - `keys`: the number of keys of the list in this batch. Keys that the consumer has requeued
-    ///   from this batch are not included.
-    /// - `is_final_batch`: whether this batch is the final batch.
+    /// `keys` is the number of keys of the list in this batch, without requeued keys.
     pub(super) fn processed(&mut self, keys: usize, is_final_batch: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(is_final_batch);

@@ -20,13 +20,11 @@ impl<K> Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Replaces the queue's tables with `tables`, which are empty but larger, and moves the queued
-    /// keys there. Returns the old tables; the caller must drop them while the queue is not locked.
-    ///
-    /// Does nothing, and returns `tables`, in two cases:
-    /// - `tables` is not larger than the queue's tables.
-    /// - More than [`SLICE`] keys are queued. Moving them would lock the queue for too long.
+    /// Moves the queued keys to the empty `tables`, if these are larger than the queue's tables and
+    /// at most [`SLICE`] keys are queued. Returns the tables that are not used. The caller must
+    /// drop them while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
+        // Moving many keys would lock the queue for too long.
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;
         }
@@ -44,8 +42,8 @@ impl<K: 'static> State<K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Makes room for `count` more keys while the queue is not locked, so that the queue's tables
-    /// need not grow later. Does nothing if `count` is small, or if many keys are queued.
+    /// Makes room for `count` more keys if `count` is large and few keys are queued. Allocates
+    /// memory while the queue is not locked.
     pub(super) fn make_room(&self, count: usize) {
         if count <= SLICE {
             return;

@@ -23,9 +23,8 @@ use super::merge::{append, first_removal, prepend, take_obsolete};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The maximum number of keys that a list, a resync or the release of a namespace processes each
-/// time that it locks the queue. Exceptions: a part of a list is processed under one lock, and the
-/// end of an initial list visits all queued keys under one lock.
+/// The number of keys after which a large list, a resync or the release of a namespace unlocks the
+/// queue.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// The locked state of a queue: the queued changes, the batch in flight, and the progress of the
@@ -48,8 +47,8 @@ pub(super) struct State<K> {
     /// The watermark, until a batch reports it. The next batch that empties the queue moves the
     /// watermark out of this field.
     watermark: Option<ResourceVersion>,
-    /// The newest watermark, even if a batch has already reported it. When an item is requeued,
-    /// this version is copied to `watermark`, so that a later batch reports it again.
+    /// The newest watermark, even if a batch has reported it. When an item is requeued, this
+    /// version is copied to `watermark`, so that a later batch reports it again.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
     /// The progress of each namespace that has its own source. Empty if all objects come from one
@@ -58,9 +57,8 @@ pub(super) struct State<K> {
     /// Deltas to drop while the queue is not locked: destructors of objects are user code.
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// The number of large lists and namespace releases that are being queued, each in several
-    /// steps. No batch can be taken while this number is not zero: with only some of these changes,
-    /// a store would not equal any state of the server.
+    /// The number of lists and namespace releases that are being queued in several steps. While it
+    /// is not zero, no batch can be taken.
     take_blocks: usize,
 }
 
@@ -89,6 +87,7 @@ impl<K: 'static> State<K> {
     /// Returns whether a batch can be taken now: the queue has changes or progress to report, no
     /// batch is in flight, and batches are not [blocked](Self::block_takes).
     pub(super) fn is_ready(&self) -> bool {
+        // I9: with only a part of a list, the store would not equal any state of the server.
         self.take_blocks == 0 && self.in_flight.is_none() && self.has_content()
     }
 
@@ -246,9 +245,9 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Appends the newest change of each queued item to `queued`, for at most [`SLICE`] items from
-    /// the item `ticket` on. Then sets `ticket` to the next item. Appends the batch in flight to
-    /// `in_flight` if it is missing there. Returns whether no items are left.
+    /// Appends the newest change of each queued item to `queued`, for up to [`SLICE`] items from
+    /// `ticket` on, and advances `ticket`. Appends the batch in flight to `in_flight` if it is
+    /// missing there. Returns whether no items are left.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -285,7 +284,7 @@ impl<K: 'static> State<K> {
     }
 
     /// Returns whether a part of the initial list has arrived, but not the whole list. Always
-    /// `false` if each namespace has its own source, and so its own initial list.
+    /// `false` for a queue with feeds.
     pub(super) fn is_first_list_arriving(&self) -> bool {
         self.feeds.is_empty() && self.population.is_arriving()
     }
@@ -342,12 +341,11 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues one item: `position` is its index in the batch in flight, `taken`. If newer changes
-    /// of its key are queued, requeues only its [`first_removal`], because its other changes are
-    /// obsolete. Otherwise the next change of its key makes them obsolete. Also removes the
-    /// watermark from `taken`, because the consumer's store will lack the changes of this item.
+    /// Requeues the item at `position` of the batch in flight, `taken`. If newer changes of its key
+    /// are queued, requeues only its [`first_removal`].
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
+        // I9: the consumer's store will lack the changes of this item.
         taken.watermark = None;
         taken.namespaces.clear();
         self.watermark.clone_from(&self.newest);
@@ -368,9 +366,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Requeues all items of the batch in flight, except those at the positions `requeued`, which
-    /// the consumer has already requeued. Removes the watermark from `taken` and sets
-    /// `completes_initial` to `false`: a later batch reports both.
+    /// Requeues all items of the batch in flight, except those at the positions `requeued`. A later
+    /// batch then reports the watermark and the end of the initial list.
     pub(super) fn requeue_rest(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);
@@ -387,9 +384,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records that the consumer has processed the batch in flight, whose content is `taken`.
-    /// Returns what the caller must do after unlocking the queue: set completions and drop the
-    /// batch.
+    /// Records that the consumer has processed the batch in flight, whose content is `taken`. The
+    /// caller must set the returned completions while the queue is not locked.
     pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
         let batch = self.in_flight.take();
         let initial = batch.as_ref().map_or(0, |batch| batch.initial);

@@ -60,8 +60,7 @@ where
         }
     }
 
-    /// Returns `true`, because the filter also checks the old object: if the filter accepts only
-    /// one of the two objects of an update, the inner handler receives an add or a delete.
+    /// Returns `true`, because the filter also checks the old object of an update.
     fn needs_old_states(&self) -> bool {
         true
     }
@@ -112,10 +111,8 @@ fn deletion_by_update<K>(old: &Cached<K>) -> Deleted<K> {
     Deleted::exact(old.clone()).after(old.clone())
 }
 
-/// Returns whether the filter accepts a deleted object, so that the inner handler receives the
-/// delete. The filter checks the version of the object that earlier events had
-/// ([`Deleted::previous`]). If that version is unknown, the filter checks [`Deleted::last_known`].
-/// If both are unknown, the result is `true`.
+/// Returns whether the inner handler receives a delete: the filter accepts the previous or else the
+/// last known version, or both are unknown.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

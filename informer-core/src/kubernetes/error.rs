@@ -23,8 +23,8 @@ pub enum ListWatchError {
     /// The request didn't reach the server, or the response didn't arrive. Wait and retry.
     #[error("no response from the server: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The request can't be built and was not sent. Either the resource version makes the URL too
-    /// long: then list without a resource version. Or the program has set an invalid parameter.
+    /// The request can't be built and was not sent. If the resource version makes the URL too long,
+    /// list without a resource version. If not, the program has set an invalid parameter.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response is incomplete: it ended early, or no more data arrived. After an incomplete

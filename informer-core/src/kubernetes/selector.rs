@@ -139,8 +139,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Returns whether a string is valid as the name in a label key and as a non-empty label value: at
-/// most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
+/// Returns whether a string is valid as the name in a label key, and as a non-empty label value.
 fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);

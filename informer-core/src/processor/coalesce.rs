@@ -24,13 +24,11 @@ pub(super) struct Coalesced<K> {
     index: HashTable<usize>,
     /// The number of entries that have been taken from the front of `entries`.
     taken: usize,
-    /// Whether updates keep their old object: the version that was delivered last. If `false`, the
-    /// old object of an update is replaced with the new object, so that earlier versions can be
-    /// freed.
+    /// Whether updates keep their old objects. If `false`, an update contains the new object twice,
+    /// which saves memory.
     keeps_old: bool,
-    /// The end of the initial list: one more than the number of the list's last entry. `None` if no
-    /// batch has completed the list, or if [`take_initial_end`](Self::take_initial_end) has already
-    /// returned `true`.
+    /// One more than the number of the initial list's last entry. `None` before the list is
+    /// complete, and after its end has been [taken](Self::take_initial_end).
     initial_end: Option<usize>,
     /// The number of events that all entries together will deliver to a handler.
     len: usize,

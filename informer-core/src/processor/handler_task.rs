@@ -48,9 +48,8 @@ struct HandlerTask {
     /// Whether the processor has ever published an event with an encoded object. All handlers share
     /// this flag.
     has_encoded: Arc<AtomicBool>,
-    /// Whether an encoded object has been read in an event of this handler, by this handler or by
-    /// another one with which it shared the event. If `true`, the handler gets its own copy of each
-    /// event with an encoded object. If `false`, it shares a copy with other handlers.
+    /// Whether an encoded object in an event of this handler has been read. If so, the handler gets
+    /// its own copies of events with encoded objects.
     uses_objects: bool,
     stopwatch: Stopwatch,
     /// The total number of calls of the handler. After every [`MAX_CALLS_IN_A_ROW`] calls, the task
@@ -75,9 +74,8 @@ impl<'a> Opened<'a> {
         event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
     }
 
-    /// Returns whether a handler has read an encoded object of this copy, or has cloned one of its
-    /// [`Cached`](crate::Cached) objects and still has the clone. Always `false` for
-    /// [`Original`](Self::Original), whose objects are not encoded.
+    /// Returns whether a handler has read an encoded object of this event, or has kept a clone of
+    /// such an object.
     fn is_in_use(&self) -> bool {
         match self {
             Self::Original(_) => false,

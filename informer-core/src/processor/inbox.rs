@@ -23,8 +23,7 @@ pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 /// shared backlog.
 pub(super) struct Inbox<K> {
     replay: Option<Replay<K>>,
-    /// Whether the replay is the handler's whole initial list. `false` if the informer's initial
-    /// list was not complete when the handler was added: the rest of the list then arrives in
+    /// Whether the replay is the whole initial list. If `false`, the rest of the list arrives in
     /// batches.
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
@@ -34,8 +33,8 @@ pub(super) struct Inbox<K> {
     pub(super) threshold: Option<usize>,
     /// The batches in the shared backlog that the handler has not taken; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
-    /// The number of events that the handler did not receive separately, because they were merged
-    /// with other events of the same object. Events that are still waiting do not count.
+    /// The number of events that the handler did not receive, because they were merged into others.
+    /// Waiting events do not count.
     pub(super) merged: u64,
 }
 
@@ -101,9 +100,8 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events, and returns them with their number; `None` if there are none. If
-    /// there is a replay, takes only the replay, and returns zero as the number: the objects of a
-    /// replay are not included in any count of waiting events.
+    /// Takes the next events, and returns them with their number; `None` if there are none. The
+    /// objects of a replay are not counted.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

@@ -136,8 +136,7 @@ impl ProcessorListener {
     }
 
     /// Returns whether the handler receives the resyncs that are published before the next
-    /// [`check_resync`](Self::check_resync): `true` if its resync was due at the last check. Before
-    /// the first check, returns `true` for a handler with a resync period.
+    /// [`check_resync`](Self::check_resync).
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }
@@ -195,8 +194,7 @@ impl ProcessorListener {
     }
 
     /// Removes the handler, and returns its waiting events for the caller to drop; `None` if the
-    /// handler was already removed. A running sync call is not interrupted; an async call is
-    /// dropped at its next await.
+    /// handler was already removed.
     pub(super) fn remove(&self) -> Option<Unread<AnyObject>> {
         let unread = self.mailbox.close()?;
         self.removed.set();
@@ -249,7 +247,7 @@ impl Drop for ListenerGuard {
         if std::thread::panicking() {
             tracing::error!(
                 handler = %self.name(),
-                "a panic has dropped a handler or event stream, which receives no more events"
+                "handler or stream was dropped when its task or thread panicked; it receives no more events"
             );
         }
         // I12: this ends all waits for the handler. The events are dropped last, because a

@@ -35,10 +35,9 @@ struct State<K> {
     closed: bool,
 }
 
-/// The events that waited in a mailbox when the mailbox was closed.
-///
-/// I12: a destructor of an object can panic. So drop these events only after the handler has been
-/// removed and all waits for the handler have ended.
+/// The events that waited in a mailbox when the mailbox was closed. Drop them after all waits for
+/// the handler have ended.
+// I12: a destructor of an object can panic.
 pub(super) type Unread<K> = (Inbox<K>, Garbage<K>);
 
 /// Statistics about the events that are waiting for one handler.
@@ -76,24 +75,17 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Sets the objects that existed when the handler was added. The handler receives them first.
-    /// `completes_initial_list` is `true` if they are the whole initial list. Call this before the
-    /// handler takes its first event.
+    /// Sets the replay, and whether it is the whole initial list. Call this before the handler
+    /// takes its first event.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
 
-    /// Adds a published batch of events for this handler.
+    /// Adds a published batch to the inbox, or to the shared backlog if the handler is slow.
+    /// Returns the waker of a sleeping consumer, and whether the backlog was used.
     ///
-    /// `batch` and `for_backlog` are two forms of this batch, which differ only in resyncs:
-    /// - `batch` is used if the handler keeps up, and is added to its inbox. It contains resyncs
-    ///   only if they are due for this handler.
-    /// - `for_backlog` is used if the handler is slow, and is added to the backlog that slow
-    ///   handlers share. It contains resyncs if they are due for any handler. `wants_resyncs` is
-    ///   `true` if they are due for this handler.
-    ///
-    /// Returns the consumer's waker if the consumer sleeps, and whether the shared backlog was
-    /// used.
+    /// `batch` contains resyncs only if `wants_resyncs` is `true`. `for_backlog` is the same batch,
+    /// but contains resyncs if any handler wants them.
     pub(super) fn push(
         &self,
         batch: &SharedBatch<K>,
@@ -152,10 +144,8 @@ impl<K> Mailbox<K> {
         outcome
     }
 
-    /// Takes the next events of a slow handler from the shared backlog. Before that, merges the
-    /// batches that have been published to the backlog. Returns `None` if another thread has
-    /// changed the mailbox meanwhile; the caller must then call
-    /// [`take_or_sleep`](Self::take_or_sleep) again.
+    /// Takes a slow handler's next events from the shared backlog. After `None`, the caller must
+    /// call [`take_or_sleep`](Self::take_or_sleep) again.
     fn take_shared(&self) -> Option<Cursor<K>> {
         let mut garbage = Garbage::none();
         let taken = self.shared.with_sections(&mut garbage, |sections, garbage| {
@@ -175,11 +165,8 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the handler's next events from `sections`, the coalesced events of the shared backlog.
-    /// Returns the events, and whether the handler has now taken all events of a section. If so,
-    /// the caller must call [`SharedBacklog::tidy`], which removes unneeded sections.
-    ///
-    /// Returns `None` if `sections` has no events for the handler yet, or if the mailbox is closed.
+    /// Takes the handler's next events from `sections`, and returns whether that ends a section. If
+    /// so, the caller must call [`SharedBacklog::tidy`].
     fn take_coalesced(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;

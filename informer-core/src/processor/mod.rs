@@ -187,7 +187,8 @@ impl<K> SharedProcessor<K> {
     ///
     /// Several handlers can have the same name. The sum of a name is kept until the last handler
     /// with this name is removed. So the total of a name, with its removed handlers, does not
-    /// decrease when one of these handlers is removed.
+    /// decrease when one of these handlers is removed. A call that ends after the removal of its
+    /// handler is not counted.
     #[must_use]
     pub fn handlers_and_removed(&self) -> (Vec<(String, HandlerStats)>, BTreeMap<String, HandlerStats>) {
         self.shared.handlers()

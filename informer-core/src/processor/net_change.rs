@@ -52,16 +52,14 @@ impl<K> NetChange<K> {
         }
     }
 
-    /// Merges the event `next` into this change. Returns `None` if nothing is left to deliver: an
-    /// add was followed by a delete or release.
-    ///
-    /// Moves objects that the handler will not receive to `garbage`, so that the caller can drop
-    /// them. `garbage` contains events, so a single object is wrapped in an [`Event::Resynced`].
+    /// Merges the event `next` into this change. Returns `None` if an add and a removal have
+    /// cancelled each other. Moves unused objects to `garbage`.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let merged = match (self, next) {
             // A resync adds nothing to a pending event of the object.
             (pending, Event::Resynced(_)) => pending,
             (Self::One(Event::Added { object: skipped, is_in_initial_list }), Event::Updated { new, .. }) => {
+                // `garbage` contains events, so a single object is wrapped in a resync.
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Added { object: new.clone(), is_in_initial_list })
             }

@@ -75,9 +75,8 @@ pub enum Resync {
 impl Resync {
     pub(super) const MIN: Duration = Duration::from_secs(1);
 
-    /// Returns the resync period of a handler; `None` for no resyncs. `default` is the period for
-    /// [`Resync::Default`]. The result is at least one second and at most a year. A period of zero
-    /// means no resyncs, as in client-go.
+    /// Returns the resync period of a handler, between one second and a year; `None` for no
+    /// resyncs. `default` is the period for [`Resync::Default`].
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
         // Periods are limited, so that adding a period to a time cannot overflow.
         const MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -86,6 +85,7 @@ impl Resync {
             Self::Never => None,
             Self::Every(period) => Some(period),
         };
+        // As in client-go, zero means no resyncs.
         requested.filter(|period| !period.is_zero()).map(|period| period.clamp(Self::MIN, MAX))
     }
 }

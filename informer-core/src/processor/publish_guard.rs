@@ -59,9 +59,8 @@ impl PublishGuard {
         self.any_wants_resyncs = any_wants_resyncs;
     }
 
-    /// Adds the batch to the mailbox of one handler. If `wants_resyncs` is `false`, leaves out the
-    /// resyncs. Exception: slow handlers share a backlog, so a slow handler can also receive
-    /// resyncs that only another handler wants.
+    /// Adds the batch to the mailbox of one handler. If `wants_resyncs` is `false`, a handler that
+    /// is not slow does not receive the resyncs.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
@@ -70,6 +69,8 @@ impl PublishGuard {
         let all = &*batch;
         let others = without_resyncs.as_ref().unwrap_or(all);
         let own = if wants_resyncs { all } else { others };
+        // Slow handlers share a backlog, so they can receive resyncs that only another handler
+        // wants.
         let for_backlog = if self.any_wants_resyncs { all } else { others };
         let (waker, is_shared) = mailbox.push(own, for_backlog, wants_resyncs && self.has_resyncs);
         self.wakers.extend(waker);
@@ -77,10 +78,11 @@ impl PublishGuard {
     }
 
     /// Declares that [`push_to`](Self::push_to) has been called for all handlers. Must be called
-    /// before another batch is published: until this call, the backlogs of slow handlers treat
-    /// every batch that they receive as this batch, and store it only once.
+    /// before another batch is published.
     pub(super) fn finish(&self) {
         if self.is_shared {
+            // Until this call, a backlog treats every batch that it receives as this batch, and
+            // stores it only once.
             self.backlogs.finish();
         }
     }

@@ -56,9 +56,8 @@ impl ResyncClock {
         self.was_due = period.is_some();
     }
 
-    /// Restarts the handler's resync period now. If the period is shorter than `check_period`, sets
-    /// it to `check_period`, because the informer only makes a check at this interval. If
-    /// `check_period` is `None`, the handler receives no resyncs.
+    /// Restarts the resync period, which becomes at least `check_period`. If `check_period` is
+    /// `None`, the handler receives no resyncs.
     pub(super) fn apply_check_period(&mut self, check_period: Option<Duration>) {
         self.restart(match (self.period, check_period) {
             (Some(period), Some(check_period)) => Some(period.max(check_period)),

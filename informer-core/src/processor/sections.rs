@@ -19,8 +19,8 @@ use super::inbox::Garbage;
 use super::shared_backlog::Sequence;
 use crate::{Event, EventBatch};
 
-/// The approximate maximum number of events that a handler takes at once from an open section. The
-/// events that stay in the section can still be merged with later events.
+/// The approximate maximum number of events that a handler takes at once from an open section.
+// The events that stay in the section can still be merged with later events.
 const MAX_TAKEN: usize = 64;
 
 /// The sections of a shared backlog, in the order of their batches.
@@ -29,9 +29,9 @@ pub(super) struct Sections<K> {
     keeps_old: bool,
 }
 
-/// The events of consecutive batches, merged to at most one change per key. Merged batches cannot
-/// be separated again. So a batch is merged into a section only if every handler that needs the
-/// batch also needs the section's first batch.
+/// The events of consecutive batches, merged to at most one change per key.
+// Merged batches cannot be separated again. So a batch is merged into a section only if every
+// handler that needs the batch also needs the section's first batch.
 struct Section<K> {
     start: Sequence,
     content: Content<K>,
@@ -65,9 +65,8 @@ impl<K> Sections<K> {
         Self { sections: VecDeque::new(), keeps_old }
     }
 
-    /// Merges a batch into the last section, if that section is open and `starts_section` is
-    /// `false`. Otherwise adds a new section with the events of the batch. Moves objects that
-    /// merging has replaced to `garbage`, for the caller to drop.
+    /// Merges a batch into the last section. Starts a new section if `starts_section` is `true` or
+    /// the last one is sealed. Moves replaced objects to `garbage`.
     pub(super) fn push(
         &mut self,
         sequence: Sequence,
@@ -93,14 +92,11 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Takes a handler's next events from the section with this start. Returns `None` if no section
-    /// has this start.
+    /// Takes events from the section with this start; `None` if there is no such section. From an
+    /// open section, removes at most about [`MAX_TAKEN`] events, or `limit` events if that is less.
+    /// Returns all events of a sealed section, which keeps them.
     ///
-    /// - From an open section, removes at most about [`MAX_TAKEN`] events, or `limit` events if
-    ///   that is less.
-    /// - From a sealed section, returns all events, and leaves them there for other handlers.
-    ///
-    /// If several handlers need the section, the caller must [seal](Self::seal) the section first.
+    /// If several handlers need the section, the caller must [seal](Self::seal) it first.
     pub(super) fn take(&mut self, start: Sequence, limit: Option<usize>) -> Option<TakenEvents<K>> {
         let at = self.find(start)?;
         let section = &mut self.sections[at];
@@ -132,10 +128,8 @@ impl<K> Sections<K> {
         self.sections.get(next).map(|section| section.start)
     }
 
-    /// Returns two numbers for the sections whose start is in `from..to`:
-    ///
-    /// - the number of events in these sections,
-    /// - the number of events that disappeared because they were merged into these events.
+    /// Returns the number of events in the sections whose start is in `from..to`, and the number of
+    /// other events that were merged into these events.
     pub(super) fn count(&self, from: Sequence, to: Sequence) -> (usize, u64) {
         let own = self.sections.iter().filter(|section| (from..to).contains(&section.start));
         own.fold((0, 0), |(events, merged), section| (events + section.len(), merged + section.merged))

@@ -60,8 +60,8 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The possible reasons why a listener is not synced, which means that it has not received its
-/// initial objects yet. A field is `false` or `None` if its reason does not apply.
+/// The possible reasons why a listener is not synced. A field is `false` or `None` if its reason
+/// does not apply.
 pub(super) struct SyncObstacles {
     pub(super) stopped: bool,
     /// The reason why the initial list is not complete; `None` if it is complete.
@@ -300,8 +300,8 @@ impl Drop for Shared {
     }
 }
 
-/// Logs a warning if a handler gets resyncs less often than requested. `requested` is the period
-/// that the handler requested. `period` is its actual period, or `None` if it gets no resyncs.
+/// Logs a warning if a handler gets resyncs less often than `requested`. `period` is its actual
+/// period; `None` means no resyncs.
 fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Duration>) {
     match period {
         Some(period) if requested < period => tracing::warn!(

@@ -76,12 +76,10 @@ struct Staged<K> {
 }
 
 impl<K> Staged<K> {
-    /// Returns whether a section must begin with the batch `start`. The result is `true` for:
-    ///
-    /// - the first untaken batch of each handler,
-    /// - the batch that is being published, because further handlers can receive this batch until
-    ///   its publishing ends.
+    /// Returns whether a section must begin with the batch `start`, because this can be the first
+    /// untaken batch of a handler.
     fn is_boundary(&self, start: Sequence) -> bool {
+        // Until the publishing of the batch `next` ends, further handlers can receive this batch.
         start >= self.next || self.readers.contains_key(&start)
     }
 
@@ -93,9 +91,9 @@ impl<K> Staged<K> {
     }
 
     /// Returns whether `start` is the first untaken batch of exactly one handler, and all other
-    /// handlers have a later one. Returns `false` for the batch that is being published, because
-    /// further handlers can receive this batch until its publishing ends.
+    /// handlers have a later one.
     fn has_one_reader(&self, start: Sequence) -> bool {
+        // Further handlers can receive the batch `next`: see `is_boundary`.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
     }
 
@@ -131,9 +129,8 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Sets `untaken.from`, the first untaken batch of a handler, to `next`. If `next` is `None`,
-    /// sets it to the first batch that has not been coalesced. Returns whether the handler still
-    /// has untaken batches.
+    /// Moves a handler's first untaken batch to `next`, or to the first uncoalesced batch. Returns
+    /// whether the handler still has untaken batches.
     fn advance(&mut self, untaken: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(untaken.from);
         untaken.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -186,9 +183,10 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), sections: Mutex::new(Sections::new(keeps_old)) }
     }
 
-    /// Adds `batch` to `untaken`, the untaken batches of one handler. The publisher of `batch`
-    /// calls this function once for each slow handler; the first call also adds `batch` to the
-    /// backlog. If `wants_resyncs` is `true`, the handler will also receive the resyncs of `batch`.
+    /// Adds `batch` to the `untaken` batches of one slow handler. If `wants_resyncs` is `true`, the
+    /// handler also receives the resyncs of `batch`.
+    ///
+    /// After the calls for all slow handlers, the publisher must call [`finish`](Self::finish).
     pub(super) fn push(&self, batch: &SharedBatch<K>, untaken: &mut Option<SharedPart>, wants_resyncs: bool) {
         // I11: publishing only appends the batch; it is coalesced later.
         let mut staged = self.staged.lock();
@@ -217,9 +215,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Calls `f` while the sections are locked, and returns the result of `f`. After unlocking,
-    /// calls [`settle`](Self::settle), for the batches that other threads have published meanwhile.
-    /// Unused objects are moved to `garbage`.
+    /// Calls `f` while the sections are locked. Then merges the batches that were published
+    /// meanwhile, and moves unused objects to `garbage`.
     pub(super) fn with_sections<R>(
         &self,
         garbage: &mut Garbage<K>,
@@ -235,8 +232,7 @@ impl<K> SharedBacklog<K> {
     }
 
     /// Seals the section that begins with the batch `from`, unless only one handler needs the
-    /// section. The events of a sealed section do not change, so that several handlers can take
-    /// them.
+    /// section.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.
@@ -245,19 +241,11 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Returns a handler's next events, and whether the handler wants the resyncs among them. If
-    /// not, the caller must skip these resyncs.
+    /// Takes a handler's next events; `None` if none have been coalesced yet. The flag in the
+    /// result is `false` if the caller must skip the resyncs.
     ///
-    /// The events come from the section that contains the handler's first untaken batch. If the
-    /// section is open, `limit` is the approximate maximum number of events, and further events
-    /// stay in the section.
-    ///
-    /// Returns `None` if the handler has no untaken batches, or if the first one has not been
-    /// coalesced yet.
-    ///
-    /// Before this function, the caller must call [`seal`](Self::seal), which lets several handlers
-    /// share the events of the section. If [`TakenEvents::ends_section`] is `true`, the caller must
-    /// call [`tidy`](Self::tidy) afterwards, which removes sections that no handler needs.
+    /// Call [`seal`](Self::seal) before this function. If [`TakenEvents::ends_section`] is `true`,
+    /// call [`tidy`](Self::tidy) afterwards.
     pub(super) fn take(
         &self,
         sections: &mut Sections<K>,
@@ -273,11 +261,8 @@ impl<K> SharedBacklog<K> {
         Some((taken, wants_resyncs))
     }
 
-    /// Returns two numbers for the `untaken` batches of a handler:
-    ///
-    /// - the number of events that the handler has not taken,
-    /// - the number of events that are gone, because they were merged with other events of the same
-    ///   object.
+    /// Returns the number of waiting events in a handler's `untaken` batches, and the number of
+    /// other events that were merged into these events.
     pub(super) fn count(&self, sections: &Sections<K>, untaken: &SharedPart) -> (usize, u64) {
         let (events, merged) = sections.count(untaken.from, untaken.to);
         let staged = self.staged.lock();
@@ -285,9 +270,8 @@ impl<K> SharedBacklog<K> {
         (events + own.map(|(_, batch)| batch.events.len()).sum::<usize>(), merged)
     }
 
-    /// Removes a handler from the backlog. `untaken` contains the batches that this handler has not
-    /// taken. Then calls [`settle`](Self::settle), which removes the sections that no other handler
-    /// needs.
+    /// Removes a handler with these `untaken` batches from the backlog, and the sections that only
+    /// this handler needed.
     pub(super) fn remove(&self, untaken: &SharedPart, garbage: &mut Garbage<K>) {
         {
             let mut staged = self.staged.lock();
@@ -297,9 +281,8 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Merges the published batches into the sections, and removes the sections that no handler
-    /// needs. If another thread has locked the sections, returns at once: after unlocking, that
-    /// thread calls this function too. Unused objects are moved to `garbage`.
+    /// Merges the published batches and removes unneeded sections, unless another thread has locked
+    /// the sections. Moves unused objects to `garbage`.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // A thread that has the sections checks `needs_work` again after it has released them.
         while self.staged.lock().needs_work()
@@ -309,9 +292,8 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Merges the published batches into `sections`, in order. Then calls [`tidy`](Self::tidy),
-    /// which removes the sections that no handler needs. Moves objects that are no longer needed to
-    /// `garbage`, for the caller to drop.
+    /// Merges the published batches into `sections`, in order, and removes unneeded sections. Moves
+    /// unused objects to `garbage`.
     pub(super) fn coalesce(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         if !self.staged.lock().needs_work() {
             return;
@@ -328,11 +310,8 @@ impl<K> SharedBacklog<K> {
         self.tidy(sections, garbage);
     }
 
-    /// Removes the sections that no handler needs. Then merges each section into the section before
-    /// it, unless the later section begins with one of these batches:
-    ///
-    /// - the first untaken batch of a handler,
-    /// - the batch that is being published, because further handlers can receive this batch.
+    /// Removes the sections that no handler needs, and merges sections that need not be separate.
+    /// Moves unused objects to `garbage`.
     pub(super) fn tidy(&self, sections: &mut Sections<K>, garbage: &mut Garbage<K>) {
         let (first, unneeded) = {
             let mut staged = self.staged.lock();

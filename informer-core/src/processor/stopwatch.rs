@@ -33,9 +33,8 @@ impl Stopwatch {
         self.calls = 0;
     }
 
-    /// Records the end of a call, which is also the start of the next call. If this was the last
-    /// call of the current group, returns the total duration of the group's calls. If not, returns
-    /// `None`.
+    /// Records the end of a call and the start of the next one. Returns the duration of the group
+    /// if this call ends it.
     pub(super) fn lap(&mut self) -> Option<Duration> {
         self.calls += 1;
         (self.calls >= self.group_size).then(|| self.end_group())

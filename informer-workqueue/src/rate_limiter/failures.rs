@@ -22,9 +22,7 @@ const MIN_RETENTION: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
-    /// Whether the table has no keys. If so, a reset takes no lock. The ordering `Relaxed` is
-    /// enough: one worker counts a failure of a key and queues the key, and another worker takes
-    /// the key and resets its failures. The lock of the queue synchronizes these two workers.
+    /// Whether the table has no keys. If so, a reset takes no lock.
     is_empty: AtomicBool,
     /// A cleanup drops the failures of a key only if the last failure is older than this time. At
     /// least [`MIN_RETENTION`].
@@ -43,14 +41,13 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// Returns an empty table. `longest_delay` is the longest wait before a retry of a key. The
-    /// table keeps failures for at least twice this time. So a failure after the longest wait is
-    /// added to the earlier failures of the key.
+    /// Returns an empty table. `longest_delay` is the longest wait before a retry of a key.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), cleanup_at: MIN_CLEANUP };
         Self {
             table: Mutex::new(table),
             is_empty: AtomicBool::new(true),
+            // A failure after the longest wait must be added to the earlier failures of the key.
             keep: longest_delay.saturating_mul(2).max(MIN_RETENTION),
         }
     }
@@ -73,6 +70,8 @@ impl<T: Hash + Eq + Clone> Failures<T> {
     }
 
     pub(super) fn forget(&self, key: &T) {
+        // `Relaxed` is enough: a worker counts a failure of a key before it queues the key. The
+        // queue's lock synchronizes this worker with the next worker that takes the key.
         if self.is_empty.load(Ordering::Relaxed) {
             return;
         }

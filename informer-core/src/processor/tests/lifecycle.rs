@@ -318,7 +318,7 @@ fn panic_of_the_root_future_blames_no_handler() {
     });
     assert!(outcome.is_err());
     let lines = log::about("healthy-one");
-    assert!(lines.len() == 1 && lines[0].contains("a panic has dropped a handler"), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains("dropped when its task or thread panicked"), "{lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
