@@ -31,11 +31,8 @@ impl Tape<'_> {
         path
     }
 
-    /// Finds the member or element of an object or array that contains a token. `container` is the
-    /// index of the object or array, and `token` is the index of the token.
-    ///
-    /// Returns the name of the member or element in a path, such as `image` or `[2]`, and the index
-    /// at which the value of the member or element begins.
+    /// Finds the member or element of the object or array `container` that contains `token`.
+    /// Returns its name in a path, such as `image` or `[2]`, and the index of its value.
     fn child_with(&self, container: usize, token: usize) -> Option<(String, usize)> {
         let contains = |value: &usize| (*value..self.index_after(*value)).contains(&token);
         match self.token(container) {

@@ -24,9 +24,8 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
     deserialize_noting(tape, None)
 }
 
-/// Converts a tape into a value of type `T`, and skips JSON fields that `T` does not have. If
-/// `ignored` is `Some`, the positions of the skipped values are added to `ignored`. The position of
-/// a value is the index of its first token.
+/// Converts a tape into a value of type `T`, and skips JSON fields that `T` does not have. Adds the
+/// index of each skipped value's first token to `ignored`.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -37,8 +36,8 @@ pub(super) fn deserialize_noting<T: DeserializeOwned>(
     Reader::new(tape, ignored).value()
 }
 
-/// Reads the fields of `T` from an object, even if another field has a [problem](Tape::problem).
-/// For example, reads the name of an object that has invalid UTF-8 in another field.
+/// Converts a tape into a value despite a [problem](Tape::problem). For example, reads the name of
+/// an object that has invalid UTF-8 in another field.
 pub(super) fn deserialize_incomplete<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, DecodeError> {
     Reader::new(tape, None).value()
 }
@@ -56,13 +55,10 @@ struct Reader<'t> {
     /// Whether the JSON key that was read last is not a field of the Rust struct. Always `false` if
     /// `ignored` is `None`.
     is_unknown_field: bool,
-    /// The index of the first token after the innermost object that is being read, if the object's
-    /// Rust type has exactly two fields; otherwise 0. serde reads an adjacently tagged enum as such
-    /// a type: the two fields are the tag and the content.
+    /// The index of the first token after the innermost object that is being read, if its Rust type
+    /// has exactly two fields. Otherwise 0.
     end_of_pair: usize,
-    /// A skipped value is added to `ignored` only if its index is at least this index. Reading the
-    /// tag of an adjacently tagged enum sets this to the first token after the enum. So no value
-    /// after the tag is added: a field that this variant lacks can belong to another variant.
+    /// Skipped values before this index are not added to `ignored`.
     min_ignored: usize,
 }
 
@@ -133,6 +129,7 @@ impl<'t> Reader<'t> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         let object = self.current;
+        // serde reads an adjacently tagged enum as a struct with two fields: tag and content.
         let pair = if matches!(fields, Some([_, _])) { extent.end as usize } else { 0 };
         let outer = std::mem::replace(&mut self.end_of_pair, pair);
         let members = Members { reader: &mut *self, object, left: extent.len, fields };
@@ -259,6 +256,8 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         match self.read() {
             Token::Object(extent) if extent.len == 1 => visitor.visit_enum(Variant { reader: self }),
             Token::Text(name) => {
+                // This can be the tag of an adjacently tagged enum. Skipped values in its content
+                // are not noted, because a field that this variant lacks can be another variant's.
                 self.min_ignored = self.min_ignored.max(self.end_of_pair);
                 visitor.visit_enum(StrDeserializer::new(self.tape.text(name)))
             }

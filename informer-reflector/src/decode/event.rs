@@ -239,8 +239,8 @@ impl From<Marked> for Bookmark {
     }
 }
 
-/// Returns the event for a JSON line that lacks the field `type` or `object`. If the line itself is
-/// a Kubernetes `Status`, the event is an error; otherwise, the event reports a rejected object.
+/// Returns the event for a JSON line that lacks the field `type` or `object`: an error if the line
+/// is a Kubernetes `Status`, and a rejected object for other lines.
 fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     #[derive(Deserialize)]
     struct Typed {

@@ -43,15 +43,11 @@ impl ExpectedType {
         self.metadata_only || Messages::all().of_kind(&self.api_version, &self.kind).is_some()
     }
 
-    /// Returns the type of the objects' protobuf message if objects can be stored as protobuf.
-    ///
-    /// Returns `None` if `protobuf::check` cannot ensure that each stored object can be decoded
-    /// later:
-    ///
-    /// - The Rust type is not a type of k8s-openapi.
-    /// - The objects have only metadata.
-    /// - The kind has no message, or its message contains a [choice](Message::is_choice).
+    /// Returns the type of the objects' protobuf message. Returns `None` if objects can't be stored
+    /// as protobuf.
     pub(super) fn storable_message(&self) -> Option<&'static Message> {
+        // `protobuf::check` can ensure only for types of k8s-openapi, and for messages without
+        // choices, that each stored message can be decoded later.
         if self.has_other_fields() || self.metadata_only {
             return None;
         }
@@ -77,12 +73,10 @@ impl ExpectedType {
         if self.metadata_only { paths.metadata_only() } else { paths }
     }
 
-    /// Returns an error message if the `kind` or `apiVersion` of an object is not the expected one.
-    ///
-    /// Also returns an error message if a protobuf object has a field that [`kube_messages`] does
-    /// not describe, and the Rust type is not a type of k8s-openapi. Such a field would be lost, so
-    /// the objects must be requested as JSON.
+    /// Returns an error message if the object must be refused, for example because its `kind` is
+    /// not the expected one.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
+        // The Rust type can have the unknown fields, and their values would be lost.
         if object.has_unknown_fields() && self.has_other_fields() && !self.metadata_only {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
         }
@@ -97,13 +91,12 @@ impl ExpectedType {
         (!is_expected).then(|| self.mismatch(kind, api_version))
     }
 
-    /// Returns an error message if the `kind` or `apiVersion` of a list is not the expected one. If
-    /// the API group contains a dot, as those of custom resources do, any kind is accepted: a
-    /// `CustomResourceDefinition` can choose any kind for its lists.
+    /// Returns an error message if the `kind` or `apiVersion` of a list is not the expected one.
     pub(super) fn refusal_of_list(&self, kind: &str, api_version: &str) -> Option<String> {
         let item = kind.strip_suffix("List").unwrap_or(kind);
         let is_metadata = item == METADATA_ONLY.0 && api_version.starts_with("meta.k8s.io/");
         let is_any = item.is_empty() && ["", "v1"].contains(&api_version);
+        // A `CustomResourceDefinition` can choose any kind for its lists. Its group contains a dot.
         let is_free_in_kind = kind.is_empty() || self.api_version.contains('.');
         let is_expected = (is_free_in_kind || item == self.kind)
             && (api_version.is_empty() || api_version == self.api_version);
@@ -130,13 +123,13 @@ fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
             || message.fields.iter().filter_map(Field::message).any(|inner| has_choice(inner, seen)))
 }
 
-/// Returns the text that an error message shows for a received `kind` or `apiVersion`. If the
-/// received text is not a valid name, the error message does not show it: it could be a secret.
+/// Returns the text that an error message shows for a received `kind` or `apiVersion`.
 fn plain(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./-".contains(&byte);
     match name {
         "" => "unstated",
         name if name.len() <= 253 && name.bytes().all(is_plain) => name,
+        // An invalid name could be a secret.
         _ => "unreadable",
     }
 }

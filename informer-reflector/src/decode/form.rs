@@ -23,8 +23,8 @@ pub(crate) enum Form {
     Encoded(Encoder),
 }
 
-/// Skips all fields of an arriving object except six fields of its metadata. Only for objects that
-/// are stored as protobuf: their other fields are decoded later, from the stored bytes.
+/// Skips all fields of an object except six fields of its metadata. Only for objects that are
+/// stored as protobuf.
 static ALL_BUT_IDENTITY: LazyLock<Level> = LazyLock::new(|| {
     Level::of_metadata(&["name", "namespace", "uid", "resourceVersion", "generateName", "ownerReferences"])
 });
@@ -50,12 +50,11 @@ impl Form {
         }
     }
 
-    /// Returns the fields to skip when an object arrives as protobuf:
-    ///
-    /// - If objects are stored as protobuf: all fields except six fields of the metadata.
-    /// - If objects are stored in another form: the fields in `skipped`.
+    /// Returns the fields to skip when an object arrives as protobuf: `skipped`, or
+    /// [`ALL_BUT_IDENTITY`] if the object is stored as protobuf.
     pub(super) fn unread_fields<'l>(&self, skipped: &'l Level) -> &'l Level {
         match self {
+            // The other fields are decoded later, from the stored bytes.
             Self::Encoded(Encoder { protobuf: Some(_), .. }) => &ALL_BUT_IDENTITY,
             _ => skipped,
         }
@@ -74,9 +73,8 @@ impl Form {
         (direct.read)(&protobuf::prune(message, bytes, pruned).ok()?)
     }
 
-    /// Converts an arrived object to the form in which it is stored. For a few objects of each
-    /// response, also determines which fields the Rust type lacks, and adds these fields to
-    /// `skipped`.
+    /// Converts an arrived object to the form in which it is stored. Can add to `skipped` fields
+    /// that the Rust type lacks.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,
@@ -95,9 +93,8 @@ impl Form {
     }
 }
 
-/// Encodes arriving objects for the store, as protobuf or as JSON. An object that arrives as
-/// protobuf is stored as protobuf, if that is possible for its type. All other objects are stored
-/// as JSON.
+/// Encodes arriving objects for the store, as protobuf or as JSON. Only objects that arrive as
+/// protobuf can be stored as protobuf.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     decode: Decode,
@@ -196,7 +193,8 @@ impl Identity {
 }
 
 /// Returns a text that similar objects have in common: the UID of their first owner, or
-/// `generateName`. In compressed storage, most objects with the same text share a dictionary.
+/// `generateName`.
+// In compressed storage, most objects with the same text share a dictionary.
 pub(crate) fn family<'m>(
     mut owners: impl Iterator<Item = &'m str>,
     generate_name: Option<&'m str>,
@@ -212,8 +210,8 @@ struct OnlyMetadata {
 /// Decodes stored objects from JSON.
 pub(crate) struct FromJson {
     decode: Decode,
-    /// The `apiVersion` and `kind` for dynamic objects whose JSON lacks them: servers omit both
-    /// from the items of a list of a built-in kind. `None` if the JSON always contains them.
+    /// The `apiVersion` and `kind` for dynamic objects whose JSON lacks them. `None` if the JSON
+    /// always contains them.
     types: Option<TypeMeta>,
 }
 
@@ -232,6 +230,7 @@ impl FromJson {
 impl DecodeBytes for FromJson {
     fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
         let mut object = self.read(bytes).expect("the object was decoded before it was stored");
+        // Servers omit both from the items of a list of a built-in kind.
         if let (Some(types), Some(object)) = (&self.types, object.downcast_mut::<DynamicObject>()) {
             object.types.get_or_insert_with(|| types.clone());
         }
@@ -245,8 +244,8 @@ impl DecodeBytes for FromJson {
     }
 }
 
-/// Reads an object in JSON into a tape without the `pruned` fields, and calls `function` with the
-/// tape. Returns the result of `function`; `None` if the bytes are not JSON.
+/// Calls `function` with the tape of an object in JSON, and returns the result. Returns `None` if
+/// the bytes are not JSON.
 fn with_tape<T>(bytes: &[u8], pruned: &Level, function: impl FnOnce(&Tape<'_>) -> Option<T>) -> Option<T> {
     function(&json::read(str::from_utf8(bytes).ok()?, pruned).ok()?.tape)
 }

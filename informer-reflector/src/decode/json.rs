@@ -51,7 +51,7 @@ pub(super) struct Scanner<'j> {
     json: &'j [u8],
     at: usize,
     /// The byte offset that tokens use for the first byte of `text`. Zero, except in
-    /// [`append_to`](Self::append_to), which copies `text` behind other texts of the tape.
+    /// [`append_to`](Self::append_to).
     start: usize,
 }
 
@@ -71,10 +71,10 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Appends the value in `text` to a tape that already has tokens. Also copies `text` into the
-    /// tape, because tokens can refer only to texts of their own tape. `depth` is the maximum
-    /// number of levels of arrays and objects in the value.
+    /// Appends the value in `text` to an existing tape. `depth` is the maximum number of levels of
+    /// arrays and objects in the value.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
+        // Tokens can refer only to texts of their own tape, so the tape gets a copy.
         self.start = tape.decoded(self.text).start();
         self.write_value(tape, None, depth)
     }
@@ -333,14 +333,13 @@ fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
 }
 
 /// Returns the position of the next quotation mark, backslash or control character.
-///
-/// Compares eight bytes at a time: most strings are so short that a vectorized search would need
-/// more time for its setup than it saves.
 fn next_special(json: &[u8], mut at: usize) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
     // The lowest set bit belongs to the first byte that is less than `limit`.
     let less = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
+    // Eight bytes at a time. Most strings are so short that a vectorized search would need more
+    // time for its setup than it saves.
     while let Some(chunk) = json.get(at..)?.first_chunk() {
         let word = u64::from_le_bytes(*chunk);
         let is = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);

@@ -56,7 +56,7 @@ pub struct ListDecoder<K> {
     /// ([`SLICE`]), or less in tests.
     slice: usize,
     /// The number of undecoded bytes to collect before items are decoded: `slice`, or more while a
-    /// large item is incomplete. So a large item is decoded only a few times.
+    /// large item is incomplete.
     decode_threshold: usize,
     max_object_size: usize,
     state: State,
@@ -289,9 +289,10 @@ impl<K> fmt::Debug for ListDecoder<K> {
 
 impl Head {
     /// Returns whether the body is a list: it has the field `items`, or a `kind` that ends with
-    /// `List`. An empty list deletes all objects in the store, so another JSON body, such as an
-    /// error page, must not be read as an empty list.
+    /// `List`.
     fn is_list(&self) -> bool {
+        // An empty list deletes all objects in the store, so an error page in JSON must not count
+        // as one.
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
     }
 }

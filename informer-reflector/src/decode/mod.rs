@@ -44,8 +44,8 @@ pub use watch::WatchDecoder;
 
 type FromTape = fn(&Tape<'_>, Option<&mut Vec<usize>>) -> Result<OwnedObject<AnyObject>, DecodeError>;
 
-/// The functions that decode objects of one Rust type. The compiler generates only these functions
-/// for each type; all other code of the decoders is the same for all types.
+/// The functions that decode objects of one Rust type. All other code of the decoders is the same
+/// for all types.
 #[derive(Clone, Copy)]
 pub(crate) struct Decode {
     tape: FromTape,
@@ -60,8 +60,8 @@ impl Decode {
         Self { tape, direct: direct::<K>() }
     }
 
-    /// Turns a tape into an object. Also adds the fields that the Rust type lacks to `ignored`: for
-    /// each such field, the index of the first token of its value.
+    /// Turns a tape into an object. Adds to `ignored` the indexes on the tape of values for which
+    /// the Rust type has no field.
     pub(crate) fn tape(
         self,
         tape: &Tape<'_>,
@@ -108,7 +108,8 @@ pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
 }
 
 /// The default maximum size of an object in a list or watch, in bytes, after decompression and
-/// before decoding. It is more than ten times etcd's maximum of 1.5 MiB.
+/// before decoding.
+// It is more than ten times etcd's maximum of 1.5 MiB.
 pub(crate) const DEFAULT_MAX_OBJECT_SIZE: usize = 16 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -244,17 +244,15 @@ impl<const WRITES: bool> Object<WRITES> {
     }
 
     /// Reads a message whose JSON is not an object, but the value of one of its fields
-    /// ([`Message::is_choice`]):
-    ///
-    /// - If several fields are present, the JSON is the value of the field with the highest number.
-    /// - If no field is present, the JSON is `null`, or an empty array if all fields that the
-    ///   message can have are lists.
+    /// ([`Message::is_choice`]).
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
         let mut chosen = None;
         loop {
             let Ok(next) = fields.next() else { return self.reject_malformed() };
             let Some((number, content)) = next else { break };
+            // If several fields are present, the JSON is the value of the one with the highest
+            // number.
             let later = message.field(number).filter(|field| {
                 chosen.is_none_or(|(chosen, _, _): (&Field, _, _)| field.number > chosen.number)
             });

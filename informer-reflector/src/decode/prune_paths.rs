@@ -29,22 +29,20 @@ pub struct PrunePaths {
 /// The fields of metadata that identify an object and its version. Users can't prune them.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that users can't prune because features of the library need them. The second
-/// text of each pair names these features. Fields inside these fields, such as a single label,
-/// can't be pruned either.
+/// Fields of metadata that users can't prune, each with a description of the features that need it.
 const FEATURE_FIELDS: [(&str, &str); 3] = [
     ("labels", "selectors and label indexes"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
     ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
-/// The number of pruning rules for fields with the same parent, such as the fields of `metadata`,
-/// at which a decoder stops learning further rules, because each lookup searches all of them. The
-/// number of paths of users is not limited.
+/// The number of pruning rules for fields with the same parent at which a decoder stops learning
+/// further rules.
+// Each lookup searches all of these rules.
 const MAX_LEARNED_FIELDS: usize = 256;
 
 /// The pruning rules for the fields of one JSON object: the whole Kubernetes object, or an object
-/// inside it. The rules are few, so a linear search is fastest.
+/// inside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
     /// The names of the fields that have a rule, each with its rule.
@@ -114,6 +112,7 @@ impl PrunePaths {
         if is_needed(&names) {
             return Err(PrunePathError::Needed { path: path.to_owned() });
         }
+        // Fields inside `FEATURE_FIELDS`, such as a single label, can't be pruned either.
         if let ["metadata", name, ..] = names.as_slice()
             && let Some((_, reader)) = FEATURE_FIELDS.iter().find(|(field, _)| field == name)
         {
@@ -143,8 +142,8 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Adds the path of a field that a decoder has learned to skip. Does nothing if all informers
-    /// need the field, such as `metadata.name`, or if its parent has [`MAX_LEARNED_FIELDS`] rules.
+    /// Adds the path of a field to skip. Does nothing if all informers need the field, or if its
+    /// parent has [`MAX_LEARNED_FIELDS`] rules.
     pub(super) fn insert_unless_needed(&mut self, names: &[&str]) {
         if !is_needed(names) {
             Arc::make_mut(&mut self.root).insert(names, MAX_LEARNED_FIELDS);
@@ -200,6 +199,7 @@ impl Field {
 impl Level {
     /// Returns how much of a field is pruned; `None` if the field is kept completely.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
+        // The rules are few, so a linear search is fastest.
         match self.fields.iter().find(|(known, _)| **known == *name) {
             Some((_, field)) => Some(field),
             None if self.prunes_others => Some(&Field::Whole),

@@ -6,13 +6,12 @@ use std::ops::Range;
 
 pub(super) const INVALID_UTF8: &str = "invalid UTF-8";
 
-/// The character that replaces an invalid byte, or a whole value that can't be read: DEL, which
-/// names of Kubernetes objects do not use. So a name with this character counts as invalid.
+/// The character DEL, which replaces an invalid byte, or a value that can't be read. Names of
+/// Kubernetes objects do not contain it.
 pub(super) const INVALID: char = '\x7f';
 
-/// Bytes as a text, in which [`INVALID`] replaces each invalid byte. Positions in the text equal
-/// positions in the bytes. If the bytes end within a character, the text ends before this
-/// character.
+/// Bytes as a text, in which [`INVALID`] replaces each invalid byte, so that positions stay the
+/// same. An incomplete character at the end is left out.
 pub(super) struct Repaired<'b> {
     pub(super) text: Cow<'b, str>,
     /// The positions of invalid bytes, in order.

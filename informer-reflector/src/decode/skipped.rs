@@ -35,20 +35,15 @@ impl Skipped {
     }
 
     /// Makes the decoder skip fields that the Rust type lacks, in all later objects. `ignored` has
-    /// the indexes of these fields' values on `tape`, the tape of a sample object. Fields in arrays
-    /// are not skipped.
+    /// the indexes of these fields' values on `tape`, the tape of a sample object.
     pub(super) fn learn(&mut self, tape: &Tape<'_>, mut ignored: &[usize]) {
         learn_inside(&mut self.paths, tape, 0, &mut Vec::new(), &mut ignored);
     }
 }
 
-/// Prunes the fields that the Rust type lacks: adds their paths to `paths`. Searches one object on
-/// the tape and the objects nested in it, except those in arrays.
+/// Adds the paths of the `ignored` fields of `object` to `paths`. `names` is the path of `object`.
 ///
-/// - `object` is the index of the object on the tape.
-/// - `names` is the path of the object.
-/// - `ignored` has the indexes of the values for which the Rust type has no field, in ascending
-///   order. The function removes the indexes that it has passed.
+/// `ignored` must be in ascending order. The function removes the indexes that it has passed.
 fn learn_inside<'t>(
     paths: &mut PrunePaths,
     tape: &'t Tape<'_>,

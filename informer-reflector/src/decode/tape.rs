@@ -22,9 +22,8 @@ pub(super) const TYPICAL_TOKENS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// The text that tokens refer to without a copy. For an object in JSON, this is the JSON. For
-    /// an object in protobuf, this is the text of [`kube_messages`], which contains the names of
-    /// all fields.
+    /// The text that tokens refer to without a copy. It is the JSON of the object or, in protobuf,
+    /// a text with the names of all fields of [`kube_messages`].
     body: &'b str,
     /// Texts that `body` does not contain: JSON strings after the decoding of their escapes, and
     /// all values of an object in protobuf, with numbers in decimal form.
@@ -37,7 +36,8 @@ pub(crate) struct Tape<'b> {
 }
 
 /// A value, or the start of an array or object. The members of an object are pairs of a text and a
-/// value. Tokens are small, because an object can have millions.
+/// value.
+// Tokens are small, because an object can have millions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     Null,
@@ -49,9 +49,8 @@ pub(super) enum Token {
     Object(Extent),
 }
 
-/// The position and the length of a text that a token refers to, in bytes. A position below the
-/// length of `body` is in `body`. Other positions are in `decoded`, as if `decoded` followed
-/// `body`.
+/// The position and the length of a text, in bytes. Positions count through `body`, and then
+/// through `decoded`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -146,9 +145,10 @@ impl<'b> Tape<'b> {
     }
 
     /// Marks the object as undecodable, and writes [`INVALID`] in place of a value or name that
-    /// can't be read. An empty text would count as a valid namespace.
+    /// can't be read.
     pub(super) fn reject_text(&mut self, problem: &str) {
         self.reject(problem);
+        // An empty text would count as a valid namespace.
         let invalid = self.decoded(INVALID.encode_utf8(&mut [0; 4]));
         self.push(Token::Text(invalid));
     }

@@ -39,8 +39,7 @@ pub struct WatchDecoder<K> {
     /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
-    /// Whether the first line of a JSON body has arrived. This line must begin with `{`; otherwise
-    /// the body is not a watch, and the decoder fails. Not used for protobuf.
+    /// Whether the first line of a JSON body has arrived. Not used for protobuf.
     recognized: bool,
     _object: PhantomData<fn() -> K>,
 }
@@ -142,8 +141,8 @@ impl<K> WatchDecoder<K> {
         Ok(events)
     }
 
-    /// Returns the number of bytes to wait for in protobuf: the rest of the incomplete event or,
-    /// while its length is not known, the rest of the four bytes with the length.
+    /// Returns the number of protobuf bytes to wait for: the rest of the event or, before that, the
+    /// rest of its length.
     fn missing_bytes(&self) -> usize {
         match self.partial.first_chunk() {
             Some(len) => LENGTH + u32::from_be_bytes(*len) as usize - self.partial.len(),

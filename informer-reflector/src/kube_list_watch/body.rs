@@ -10,8 +10,8 @@ use kube::core::{DynamicObject, TypeMeta};
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of a list. A part has no items if the new bytes do not complete an item. The
-/// caller then still sees that the server sends bytes.
+/// Returns the parts of a list. A part without items shows that bytes have arrived, but no complete
+/// item.
 pub(super) fn list<K>(
     slices: Slices,
     decoder: ListDecoder<K>,
@@ -24,8 +24,8 @@ pub(super) fn list<K>(
     })
 }
 
-/// Returns the events of a watch in batches. A batch is empty if the new bytes do not complete an
-/// event. The caller then still sees that the server sends bytes.
+/// Returns the events of a watch in batches. An empty batch shows that bytes have arrived, but no
+/// complete event.
 pub(super) fn watch<K>(
     slices: Slices,
     decoder: WatchDecoder<K>,

@@ -45,10 +45,10 @@ impl Compression {
     /// Returns whether the client or a proxy has decompressed this response. If so, later watches
     /// are requested without gzip.
     ///
-    /// A decompressed response has the header `Vary: Accept-Encoding`, but no `Content-Encoding`.
     /// `accept_encoding` is the header of the request.
     pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {
         let may_be_compressed = accept_encoding == "gzip";
+        // The decompression removes the header `Content-Encoding`, but keeps `Vary`.
         let transport_decompresses =
             may_be_compressed && !response.contains_key(CONTENT_ENCODING) && varies_by_encoding(response);
         self.transport_decompresses.fetch_or(transport_decompresses, Ordering::Relaxed);

@@ -57,9 +57,8 @@ impl Endpoint {
         Self { metadata_only: true, ..self }
     }
 
-    /// Returns an endpoint that selects only the object with this key, without the user's label and
-    /// field selectors. Returns `None` if this endpoint is limited to a namespace and the key has
-    /// another namespace.
+    /// Returns an endpoint that selects only the object with this key, even if the user's selectors
+    /// do not match it. Returns `None` if this endpoint is limited to another namespace.
     pub(super) fn of_object(&self, object: &ObjectKey) -> Option<Self> {
         let mut only = match (self.namespace.as_deref(), object.namespace()) {
             (_, None) => self.clone(),

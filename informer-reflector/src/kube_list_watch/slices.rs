@@ -30,9 +30,8 @@ pub(super) struct Slices {
     gunzip: Option<Gunzip>,
     /// The number of processed bytes since the task last yielded.
     since_pause: usize,
-    /// The compression setting of the `KubeListWatch` that opened this watch; `None` for a list. If
-    /// kube's client fails to decompress the body, the setting changes. Later watches are then
-    /// requested uncompressed.
+    /// The compression setting to change if kube's client fails to decompress this watch. `None`
+    /// for a list.
     compression: Option<Compression>,
     /// Counts the received bytes, before decompression.
     received: Option<Arc<AtomicU64>>,

@@ -8,12 +8,12 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Shorter configured waits are extended to this duration. Otherwise, retries could follow each
-/// other almost without a pause.
+/// The minimum of configured waits.
+// With shorter waits, retries could follow each other almost without a pause.
 const MIN: Duration = Duration::from_millis(10);
 
-/// Longer configured waits are shortened to this duration, and so are longer waits that the server
-/// requests. The limit also prevents overflow when a wait is added to a time.
+/// The maximum of configured waits, and of waits that the server requests.
+// The limit also prevents overflow when a wait is added to a time.
 const MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Computes the waits before retries. Each wait is twice as long as the previous one, up to

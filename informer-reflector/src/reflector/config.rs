@@ -36,9 +36,9 @@ pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 /// more requests.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The longest value of each timeout of [`ReflectorConfig`]; longer settings are shortened to it.
-/// Few networks keep a connection for longer. The limit also prevents overflow when a timeout is
-/// added to a time.
+/// The maximum of each timeout of [`ReflectorConfig`]. Longer settings are shortened to it.
+// Few networks keep a connection for longer. The limit also prevents overflow when a timeout is
+// added to a time.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The default of [`ReflectorConfig::list_stall_timeout`]. It is longer than the pauses of servers
@@ -85,10 +85,11 @@ impl ReflectorConfig {
     /// requests a streaming list again.
     ///
     /// The reflector also cancels a streaming list whose objects arrive more slowly than 200 a
-    /// second, but not at once: waits for data can add up to this timeout, and each received object
-    /// extends this time by 5 milliseconds. The time that is left is never more than three times
-    /// this timeout. After a modified or deleted object, which some servers send before the end of
-    /// the list, objects no longer extend it.
+    /// second, but not at once: the list has an allowance for waits, which is this timeout at
+    /// first. Waiting for data uses up the allowance, and each received object adds 5 milliseconds
+    /// to it. The allowance is never more than three times this timeout. After a modified or
+    /// deleted object, which some servers send before the end of the list, objects no longer add to
+    /// it.
     ///
     /// The list must also end within the [duration of a watch](Self::watch_timeout), because its
     /// request is a watch.
@@ -124,10 +125,10 @@ impl ReflectorConfig {
     /// [share](Self::server) the server send their requests one after another.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
-    /// lasted more than a second, or after an expired version. If a reflector has sent ten such
-    /// requests in quick succession, it sends only one more in each second; other requests wait as
-    /// after a failure. With the default backoff, a reflector sends at most 80 requests a minute,
-    /// not counting the pages of lists, the watch after each list, and relists through a
+    /// lasted more than a second, or after an expired version. A reflector sends at most ten such
+    /// requests in quick succession, and then at most one in each second. Further such requests
+    /// wait as after a failure. With the default backoff, a reflector sends at most 80 requests a
+    /// minute, not counting the pages of lists, the watch after each list, and relists through a
     /// [handle](super::RelistHandle).
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is

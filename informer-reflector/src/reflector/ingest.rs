@@ -71,12 +71,9 @@ impl Ingest {
         self.storage = (storage != Storage::Decoded).then(|| Encode::of::<K>(storage));
     }
 
-    /// Returns a variant of `source` whose objects arrive encoded, ready for the store. Returns
-    /// `source` itself in three cases:
-    /// - Objects are stored decoded.
-    /// - A transform needs decoded objects.
-    /// - `source` has no such variant.
+    /// Returns `source`, or a variant of it whose objects arrive encoded, ready for the store.
     pub(super) fn source<K: 'static>(&self, source: Arc<dyn ListerWatcher<K>>) -> Arc<dyn ListerWatcher<K>> {
+        // A transform needs decoded objects.
         let is_changed = self.transform.is_some() || self.transform_metadata.is_some();
         let encode = self.storage.as_ref().filter(|_| !is_changed);
         let encoded = encode.and_then(|encode| source.with_storage(encode.storage));

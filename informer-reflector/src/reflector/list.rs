@@ -27,8 +27,7 @@ use super::status::Health;
 use super::step::{Request, Step};
 use super::{MAX_RESPONSE_WAIT, Reflector};
 
-/// A page is short if it has fewer items than this number and than the requested limit. A faulty
-/// server can return short pages without end, so [`Pace`](super::pace::Pace) limits their rate.
+/// A page is short if it has fewer items than this number and than the requested limit.
 const SHORT_PAGE: usize = 50;
 
 /// The reflector waits this long if [`Pace`](super::pace::Pace) does not allow the request for the
@@ -42,22 +41,20 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later watch event. It is empty before
     /// the first complete list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused `last_seen`, the resource version of the last list or event. If
-    /// so, the next list requests the newest state, without a version. An error that may have
-    /// another cause, such as status 400, counts as a refusal, too.
+    /// Whether the server refused `last_seen`, for example with status 400. The next list then
+    /// requests the newest state, without a version.
     pub(super) is_last_seen_refused: bool,
-    /// Whether the store may contain newer objects than the server's watch cache. Such objects come
-    /// from a list that failed or had no resource version. If this is `true` and the reflector knows
-    /// no resource version, its next list requests the newest state instead of the cached state.
+    /// Whether the store may contain newer objects than the server's watch cache: objects of a list
+    /// that failed or had no resource version.
     pub(super) has_newer_objects: bool,
-    /// The time of the last applied list, if this list contained an object whose name or namespace
-    /// can't be read. The store may then still contain objects that were deleted.
+    /// The time of the last applied list, if an object in it had no readable name or namespace. The
+    /// store may then contain deleted objects.
     pub(super) incomplete_list_at: Option<Instant>,
     /// The number of streaming lists that failed for an unknown reason. An outage, for example, is
     /// a known reason. Each complete list resets this number to 0.
     pub(super) broken_streams: u32,
-    /// Whether the server closed a streaming list early, without an error. A complete list resets
-    /// this field. An outage or a response with status 401, 404 or 429 resets it, too.
+    /// Whether the server closed a streaming list early, without an error. A second early end then
+    /// disables streaming lists.
     pub(super) was_stream_closed: bool,
     /// Whether a list with `resourceVersion=0` arrived in pages. If so, the server has no watch
     /// cache, and pages reduce the load on its database.
@@ -132,10 +129,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns whether the requested resource version can be the cause of the error. A response 400
-    /// or 422 is included: after a change of servers, the new server may be unable to parse the old
-    /// server's version.
+    /// Returns whether the requested resource version can be the cause of the error.
     fn can_be_due_to_version(&self, error: &ListWatchError) -> bool {
+        // After a change of servers, the new server can be unable to parse the old server's
+        // version.
         is_version_refused(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
@@ -198,14 +195,12 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Waits, if the page was short ([`SHORT_PAGE`]), until [`Pace`](super::pace::Pace) allows the
-    /// request for the next page. Returns at once if the page was not short.
-    /// - `before` is the number of objects that had arrived before this page.
-    /// - `limit` is the maximum number of objects that the reflector requested for each page.
+    /// Waits after a short page ([`SHORT_PAGE`]) until [`Pace`](super::pace::Pace) allows the next
+    /// request. `before` is the number of objects that had arrived before this page.
     ///
     /// # Errors
-    /// If a wait is necessary, but the page is empty or the list mostly repeats objects, returns a
-    /// [`Protocol`](ListWatchError::Protocol) error: such a list may never end.
+    /// Returns a [`Protocol`](ListWatchError::Protocol) error instead of waiting if the page is
+    /// empty or the list mostly repeats objects.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -215,6 +210,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let count = listing.received() - before;
         let is_short = count < SHORT_PAGE
             && limit.is_none_or(|limit| u32::try_from(count).is_ok_and(|count| count < limit));
+        // A faulty server can return short pages without end.
         while is_short && !self.pace.take() {
             if count == 0 {
                 return Err(empty_pages());
@@ -270,19 +266,19 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the request failed because its resource version has expired or is newer than the
-/// server's state. Also returns `true` if the request can't be built, because the version can make
-/// the URL too long.
+/// Returns whether the request failed because of its resource version: the version has expired, or
+/// is newer than the server's state.
 pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()
+        // The version can make the URL too long, so that the request can't be built.
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Returns whether a watch can start at this resource version. Some servers other than
-/// kube-apiserver return the version `0` for a list. A watch from `0` would not report the
-/// deletions since the list.
+/// Returns whether a watch can start at this resource version without missing a deletion.
 pub(super) fn is_watchable(resource_version: &ResourceVersion) -> bool {
+    // Some servers other than kube-apiserver return the version `0` for a list. A watch from `0`
+    // would not report the deletions since the list.
     !resource_version.is_empty() && *resource_version != "0".into()
 }
 

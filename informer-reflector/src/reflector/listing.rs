@@ -19,9 +19,8 @@ pub(super) struct Listing<K> {
     /// The number of objects at which [`check_for_repetitions`](Self::check_for_repetitions) checks
     /// the list next.
     check_at: usize,
-    /// The objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on, by
-    /// key. `None` marks a deleted object. At the end of the list, these entries replace the
-    /// objects with the same keys in `objects`.
+    /// The objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on.
+    /// `None` marks a deleted object.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
@@ -61,9 +60,8 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Drops repeated objects, but only if the list is twice as long as after the last such check.
-    /// Returns an error if more than half of the objects were repeated, because such a list may
-    /// never end.
+    /// Calls [`check_for_repetitions_now`](Self::check_for_repetitions_now) if the list has doubled
+    /// since the last such check.
     pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
         if self.objects.len() < self.check_at {
             return Ok(());
@@ -74,7 +72,7 @@ impl<K> Listing<K> {
     }
 
     /// Drops each object whose key has arrived again later in the list. Returns an error if this
-    /// drops more than half of all objects in the list, because such a list may never end.
+    /// drops more than half of the objects.
     pub(super) fn check_for_repetitions_now(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
@@ -94,8 +92,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Makes each object that arrives from now on replace an earlier object with the same key. Must
-    /// be called at the first `MODIFIED` or `DELETED` event of a streaming list.
+    /// Makes later objects replace earlier objects with the same key. Must be called at the first
+    /// `MODIFIED` or `DELETED` event of a streaming list.
     pub(super) fn begin_changes(&mut self) {
         self.has_changes = true;
     }
@@ -117,18 +115,18 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Returns the keys of the objects that are quarantined after this list. `before` contains the
-    /// keys of the objects that are quarantined before the list ends.
-    pub(super) fn all_quarantined(&self, mut before: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
+    /// Returns the keys of the objects that stay quarantined after this list. `current` contains
+    /// the keys that are quarantined now.
+    pub(super) fn all_quarantined(&self, mut current: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
         if self.nameless == 0 {
             return self.quarantined.clone();
         }
         // I10: an object that is missing in an incomplete list may still exist, and be undecodable.
         for key in self.objects.iter().map(Cached::key).chain(self.changes.keys()) {
-            before.remove(key);
+            current.remove(key);
         }
-        before.extend(self.quarantined.iter().cloned());
-        before
+        current.extend(self.quarantined.iter().cloned());
+        current
     }
 
     /// Returns the complete list, and the number of its objects, including quarantined ones.

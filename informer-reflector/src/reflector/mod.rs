@@ -55,9 +55,8 @@ use silence::SilenceDetector;
 use step::{Form, Request, Step};
 use watch::{OpenWatch, WatchFailures};
 
-/// The longest wait for the response to a paged list to begin, and for more data of the list. API
-/// servers end a request after a minute; the 15 additional seconds let their error response arrive.
-/// Without this limit, a dead connection would block the reflector forever.
+/// The longest wait for the response to a paged list to begin, and for more data of the list.
+// API servers end a request after a minute. The 15 additional seconds let their error arrive.
 const MAX_RESPONSE_WAIT: Duration = Duration::from_secs(75);
 
 /// Lists a resource, watches it, and passes all changes to a [`ReflectorStore`] in the server's
@@ -98,13 +97,11 @@ pub struct Reflector<K> {
     /// A summary of this reflector's failed requests since the server became unavailable. `None`
     /// while the server responds.
     outage_failures: Option<OutageFailures>,
-    /// `Some` while this reflector recovers from an outage of the server. The recovery begins with
-    /// the first response. It ends after a complete list, after a second of a watch, or when an
-    /// error makes the reflector wait.
+    /// `Some` from this reflector's first response after an outage until its list is complete, its
+    /// watch has lasted a second, or an error makes it wait.
     recovery: Option<Recovery>,
     /// The number of the server's responses to all reflectors, at the time of this reflector's last
-    /// failure in an outage. If the number is higher at the next failure, the server responds to
-    /// other reflectors.
+    /// failure in an outage.
     responses_at_failure: u64,
     /// The number of events and objects that were processed since the reflector last yielded.
     since_yield: usize,
@@ -112,9 +109,7 @@ pub struct Reflector<K> {
     relist: RelistHandle,
 }
 
-/// The number of events or objects after which the reflector yields, even if more are available. On
-/// one thread, the consumer of the queue then runs while the new objects are still in the CPU's
-/// caches.
+/// The number of events or objects after which the reflector yields, even if more are available.
 const YIELD_AFTER: usize = 1_000;
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
@@ -359,13 +354,14 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.since_yield += count;
         if self.since_yield >= YIELD_AFTER {
             self.since_yield = 0;
+            // On one thread, the queue's consumer now runs while the new objects are in CPU caches.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Resets the backoff to its first wait. The caller does this after a watch has lasted ten
-    /// seconds, and not after a list: watches can fail again and again although lists succeed.
+    /// Resets the backoff to its first wait, after a watch has lasted ten seconds.
     fn reset_backoff(&mut self) {
+        // A list does not reset it: watches can fail again and again although lists succeed.
         self.watch_failures = WatchFailures::default();
         self.backoff.reset();
         self.reporter.recovered();

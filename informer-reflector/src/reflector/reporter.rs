@@ -33,8 +33,8 @@ pub(super) struct Reporter {
     /// The start of the current minute, and the number of resource versions that have expired in
     /// this minute. It determines the level of the log lines ([`MAX_EXPIRED_LINES`]).
     expired: (Option<Instant>, u32),
-    /// The time at which the current list began. If a failed list is retried without a wait, this
-    /// is the time of the first attempt. `None` if no list is in progress.
+    /// The time at which the current list began; `None` if no list is in progress. A retry without
+    /// a wait keeps this time.
     list_began: Option<Instant>,
     /// Why a list is needed, for its [`ListRecord`]: the cause, and the text of the error that led
     /// to the list, if any. `None` after the list is complete.
@@ -98,9 +98,8 @@ impl Reporter {
         }
     }
 
-    /// Counts a relist, and stores its cause for the [`ListRecord`]. `error` is the text of the
-    /// error that led to the relist, if any. If a failed list is retried, the cause and error of
-    /// the first attempt stay stored.
+    /// Counts a relist, and stores its cause and error for the [`ListRecord`]. A retry of a failed
+    /// list keeps the first cause and error.
     pub(super) fn relisting(&mut self, cause: &'static str, error: Option<String>) {
         self.count(|counts| counts.count_relist(cause));
         self.list_cause.get_or_insert((cause, error));
@@ -122,9 +121,7 @@ impl Reporter {
         }
     }
 
-    /// Records that a watch has lasted ten seconds, so the reflector works again. The next failure
-    /// can then cause a new warning. A complete list is not enough: if every watch failed, each
-    /// list would lead to a new warning.
+    /// Records that a watch has lasted ten seconds. The next failure can then cause a new warning.
     pub(super) fn recovered(&mut self) {
         self.warns_of_interruption = false;
         if self.logged.take().is_some() {
@@ -132,18 +129,15 @@ impl Reporter {
         }
     }
 
-    /// Sets the health after a failed request, and logs the failure. `wait` is the time until the
-    /// next request. The log line is a warning, but has the level debug in three cases:
-    /// - The server is unavailable (`is_outage`). [`Outage`](super::outage::Outage) logs that.
-    /// - The response was interrupted while `warns_of_interruption` was `false`.
-    /// - The last warning had the same cause, and [`recovered`](Self::recovered) was not called
-    ///   since.
+    /// Sets the health after a failed request, and logs the failure. The next request follows after
+    /// `wait`.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, is_outage: bool) {
         self.list_began = None;
         let is_interruption = !is_outage && matches!(error, ListWatchError::Interrupted(_));
         let is_first = is_interruption && !self.warns_of_interruption;
         self.warns_of_interruption = is_interruption || (!is_outage && self.warns_of_interruption);
         let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
+        // `Outage` logs the warning about an outage.
         if is_outage || is_first || self.logged.as_ref() == Some(&cause) {
             tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");
         } else {
@@ -197,10 +191,10 @@ impl Reporter {
         (counts.listed_objects, counts.events.total())
     }
 
-    /// Adds a rejected object to the quarantined objects in the status, unless the object's name
-    /// can't be read. Logs a warning, unless this object is already quarantined because of the same
-    /// error.
+    /// Adds a rejected object to the status. Logs a warning, unless the object is already
+    /// quarantined because of the same error.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
+        // An object without a readable name is only counted and logged.
         self.has_quarantined |= rejected.key.is_some();
         // Log without the lock, because a tracing subscriber can read the status.
         let is_new = {
@@ -244,7 +238,6 @@ impl Reporter {
         }
     }
 
-    /// Returns the keys of all objects that are quarantined now.
     pub(super) fn quarantined_keys(&self) -> BTreeSet<ObjectKey> {
         self.status.notes.lock().quarantined.keys().cloned().collect()
     }

@@ -13,9 +13,8 @@ use tokio::time::Instant;
 
 use super::outage::{Outage, OutageFailures, Recovery};
 
-/// The minimum time for which streaming lists of a resource are disabled after one was refused,
-/// invalid or cut short. The maximum is three times as long. The time is random, so that not all
-/// reflectors request streaming lists from an upgraded server at once.
+/// The minimum time for which streaming lists of a resource are disabled. The maximum is three
+/// times as long.
 const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// Records whether a server is available, and for which resources streaming lists are disabled.
@@ -73,6 +72,8 @@ impl SharedServer {
 
     /// Disables streaming lists of this resource for 10 to 30 minutes.
     pub(super) fn disable_streams(&self, resource: &str) {
+        // Random, so that not all reflectors request streaming lists from an upgraded server at
+        // once.
         let until = Instant::now() + UNSUPPORTED_FOR.mul_f64(1.0 + 2.0 * fastrand::f64());
         self.inner.unsupported.lock().insert(resource.to_owned(), until);
     }
@@ -83,20 +84,18 @@ impl SharedServer {
         Outage::begin_failures(&self.inner.outage, resource)
     }
 
-    /// Waits until a reflector can send its next request to an unavailable server. If the reflector
-    /// still waits when its backoff is over, calls `queued` with the expected time of its request.
-    /// Calls `queued` again each time the expected time changes.
+    /// Waits until a reflector can send its next request to an unavailable server. From the end of
+    /// the backoff on, passes each new expected time of the request to `queued`.
     ///
     /// # Cancel safety
-    /// If the future is dropped before it completes, the reflector's permission to send a request,
-    /// if any, passes to the next waiting reflector.
+    /// If the future is dropped, an unused permission to send a request passes to the next waiting
+    /// reflector.
     pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, queued: impl FnMut(Instant)) {
         self.inner.outage.wait_for_turn(failures, queued).await;
     }
 
-    /// Records that a reflector got its first response after an outage. The next waiting reflectors
-    /// can then send their requests. The caller drops the returned value when the reflector's list
-    /// is complete, its watch has lasted a second, or it must wait after another error.
+    /// Records that a reflector got its first response after an outage, so the next waiting
+    /// reflectors can send their requests. Dropping the returned guard ends the recovery.
     pub(super) fn begin_recovery(&self) -> Recovery {
         Outage::begin_recovery(&self.inner.outage)
     }

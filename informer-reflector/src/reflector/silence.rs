@@ -5,22 +5,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many silent connections in a row are replaced after the configured time without data.
-///
-/// The next connection is replaced after [`FIRST_BOOKMARK`] (about two minutes) at the earliest. If
-/// no object changes, even a working connection is silent until the first bookmark.
+/// The number of silent connections in a row that are replaced after the configured time. The next
+/// one is replaced after [`FIRST_BOOKMARK`] at the earliest.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
-/// The longest time from the start of a watch until its first bookmark. A server sends this
-/// bookmark after two minutes, and later bookmarks once a minute (measured with Kubernetes 1.36).
+/// The longest time from the start of a watch until its first bookmark. Kubernetes 1.36 sends the
+/// bookmark after two minutes.
 const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
 #[derive(Debug)]
 pub(super) struct SilenceDetector {
     /// The time at which the last event, bookmark or complete list arrived.
     pub(super) last_event: Instant,
-    /// The time from which the silence of the current connection is measured: the time of the last
-    /// data, of the start of the watch, or of the end of a pause in reading.
+    /// The time from which the silence is measured: the last data, the start of the watch, or the
+    /// end of a pause in reading.
     pub(super) quiet_since: Instant,
     /// `false` while the store has no room, because the reflector then reads no data.
     pub(super) is_reading: bool,
@@ -47,12 +45,10 @@ impl SilenceDetector {
         self.quiet_since = Instant::now();
     }
 
-    /// Returns the time without data after which the reflector replaces the connection.
-    ///
-    /// This is the time `configured`. After two silent connections in a row, it is at least two
-    /// minutes: if no object changes, a working connection is silent until its first bookmark
-    /// ([`FIRST_BOOKMARK`]).
+    /// Returns the time without data after which the reflector replaces the connection. After two
+    /// silent connections in a row, the time is at least two minutes.
     pub(super) fn limit(&self, configured: Duration) -> Duration {
+        // If no object changes, even a working connection is silent until its first bookmark.
         let is_quick = self.silent_connections < MAX_QUICK_REPLACEMENTS;
         if is_quick { configured } else { configured.max(FIRST_BOOKMARK) }
     }

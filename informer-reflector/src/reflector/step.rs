@@ -56,9 +56,7 @@ impl Step {
 
     /// Returns why the next request is a list, as a key of
     /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists). Returns `None` if the next
-    /// request is a watch. `ended_request` is the kind of the request before this step.
-    /// `repeats_incomplete_list` is the result of
-    /// [`Reflector::repeats_incomplete_list`].
+    /// request is a watch.
     pub(super) fn relist_cause(
         &self,
         ended_request: Form,

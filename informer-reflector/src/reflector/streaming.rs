@@ -23,11 +23,9 @@ use super::step::{Request, Step};
 use super::watch::{GRACE, MAX_WATCH_RESPONSE_WAIT, OpenWatch};
 
 /// The time that each received object adds to the time left for a streaming list ([`Allowance`]).
-///
-/// So a stream with fewer than 200 objects a second runs out of time, and the reflector lists in
-/// pages. Such a stream can be an ordinary watch: no cluster changes objects of one type 200 times
-/// a second for long. It can also be a streaming list over a slow link. Then pages are better,
-/// because servers before 1.37 compress lists but not watches.
+// A stream with fewer than 200 objects a second can be an ordinary watch: no cluster changes
+// objects of one type 200 times a second for long. It can also be a streaming list over a slow
+// link. Then pages are better, because servers before 1.37 compress lists but not watches.
 const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// The maximum time left for a streaming list is this factor times the time left at its start.
@@ -53,11 +51,10 @@ enum Progress<K> {
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// The time that is left for receiving the rest of a streaming list. When no time is left, the
-/// reflector lists in pages instead. Waiting for events and decoding them uses up this time;
-/// waiting for the store does not.
+/// The time that is left for receiving a streaming list. When no time is left, the reflector lists
+/// in pages.
 struct Allowance {
-    /// The time left at the start of the list, and the longest wait for the next data.
+    /// The initial value of `left`. Also the longest wait for the next data.
     pause: Duration,
     left: Duration,
     /// Whether received objects add time to `left`.
@@ -84,9 +81,8 @@ impl Allowance {
         }
     }
 
-    /// Stops adding time for received objects. If more time is left than at the start of the list,
-    /// resets the time left to its value at the start. Must be called when the stream sends an
-    /// update or a deletion before the end of the list.
+    /// Stops adding time for received objects, and limits the time left to its initial value. Must
+    /// be called when the list contains an update or a deletion.
     fn changes_have_begun(&mut self) {
         // All existing objects have arrived, so the end of the list must follow.
         self.earns = false;
@@ -122,14 +118,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Step::AtOnce(Request::Pages, error)
     }
 
-    /// Returns the next step after the server closed a streaming list early. The first early end is
-    /// handled like other interruptions, because the server may be shutting down. After the second
-    /// one, the reflector makes paged lists, because the server may consider the client too slow.
+    /// Returns the next step after the server closed a streaming list early: a retry after the
+    /// first early end, paged lists after the second.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
+            // The server may consider the client too slow.
             return self.disable_streaming(ListWatchError::Protocol(message.into()));
         }
+        // The server may be shutting down.
         self.after_broken_stream(ListWatchError::Interrupted(message.into()))
     }
 
@@ -205,9 +202,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives the objects of a streaming list, until the bookmark that ends the list. Returns the
-    /// bookmark's resource version, and the events that arrived together with the bookmark, after
-    /// it. Fails if no data arrives for the time `pause`.
+    /// Receives the objects of a streaming list. Returns the resource version of the bookmark that
+    /// ends the list, and the events that follow the bookmark in its batch.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,
@@ -216,6 +212,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     ) -> Result<(ResourceVersion, Vec<WatchEvent<K>>), StreamListError> {
         let mut allowance = Allowance::new(pause);
         loop {
+            // Waiting for the store does not use up the allowance.
             self.wait_for_room().await;
             let since = Instant::now();
             let next = timeout(allowance.next(), events.next()).await.map_err(|_| {
@@ -303,9 +300,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Passes listed objects to the store, and then to `listing`. If the store already has the same
-    /// version of an object, `listing` can receive the store's copy instead. The new copy is then
-    /// freed.
+    /// Passes listed objects to the store, and then to `listing`, which shares unchanged objects
+    /// with the store.
     pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;

@@ -24,30 +24,27 @@ const MIN_USEFUL_WATCH: Duration = Duration::from_secs(1);
 /// A watch that has lasted this long is a success and resets the backoff, even without an event.
 const STABLE_WATCH: Duration = Duration::from_secs(10);
 
-/// The longest wait for the response to a watch request to begin. It is longer than the time for
-/// which an overloaded API server queues a request before it responds with status 429: by default
-/// 15 seconds, a quarter of its `--request-timeout`.
+/// The longest wait for the response to a watch request to begin.
+// An overloaded API server queues a request for up to a quarter of its `--request-timeout` (by
+// default, for 15 seconds) before it responds with status 429.
 pub(super) const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(20);
 
 /// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// The number of [failures](WatchFailures::failures) after which the reflector relists. If watches
-/// fail again and again, the cause can be their resource version, or the first event that the
-/// server has to send. A relist avoids both causes.
+/// The number of [failures](WatchFailures::failures) after which the reflector relists. A relist
+/// helps if the cause is the resource version, or the first event that the server has to send.
 const MAX_FAILURES: u32 = 3;
 
 /// The recent failures of a reflector's watches. They are cleared when a watch has lasted ten
 /// seconds.
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
-    /// The number of failed watches since the last complete list or [stable](STABLE_WATCH) watch. A
-    /// failure is not counted if a relist would fail, too, for example because the server is
-    /// unavailable.
+    /// The number of failed watches since the last complete list or [stable](STABLE_WATCH) watch.
+    /// Counts only failures after which a relist could succeed.
     pub(super) failures: u32,
-    /// Whether the server has refused the resource version of a watch since the last watch of
-    /// ten seconds. The first refusal causes an immediate relist. After further refusals, the
-    /// relist waits for the backoff.
+    /// Whether the server has refused the resource version of a watch since the last
+    /// [stable](STABLE_WATCH) watch.
     refused: bool,
 }
 
@@ -62,8 +59,7 @@ pub(super) struct OpenWatch<K> {
 /// Events that arrived together, or the error of the watch.
 type ReceivedEvents<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// The number of gathered events at which the reflector passes them to the store in one call. At
-/// this number, the cost of the call is negligible, and the first event is not delayed for long.
+/// The number of gathered events at which the reflector passes them to the store in one call.
 const MAX_GATHERED: u64 = 100;
 
 /// The changes that the next call of
@@ -191,9 +187,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
 
     /// Passes changes to the store until the watch ends, and returns how the watch ended.
     ///
-    /// Returns `None` if the watch is still open, but data has arrived for the first time after
-    /// silent connections. The silence limit can be shorter from then on: the caller must get it
-    /// again ([`SilenceDetector::limit`](super::silence::SilenceDetector::limit)), and then call
+    /// Returns `None` when data arrives for the first time after silent connections. The caller
+    /// must then get the [silence limit](super::silence::SilenceDetector::limit) again, and call
     /// this method again.
     ///
     /// # Cancel safety
@@ -210,6 +205,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
             let mut ending = self.take_received(first, &mut gathered);
+            let mut has_data = ending.is_none();
             // Take further events that are available, without waiting, up to `MAX_GATHERED`.
             // Passing them to the store together costs little more than passing a single event.
             while ending.is_none()
@@ -219,16 +215,22 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 ending = self.take_received(next, &mut gathered);
             }
             let count = gathered.events.total() as usize;
+            // An ERROR event, which `other` counts, is no data. Events before it are data.
+            has_data |= gathered.events.total() > gathered.events.other;
             self.apply_changes(gathered);
+            let mut was_silent = false;
+            if has_data {
+                self.silence.received();
+                was_silent = std::mem::take(&mut self.silence.silent_connections) > 0;
+                self.reporter.set(Health::Live { last_event: self.silence.last_event });
+            }
             if ending.is_some() {
                 return ending;
             }
-            self.silence.received();
-            self.reporter.set(Health::Live { last_event: self.silence.last_event });
             self.pause_in_bursts(count).await;
             // After silent watches, the maximum time without data can be longer. Data has arrived
             // now, so the caller must call `SilenceDetector::limit`.
-            if std::mem::take(&mut self.silence.silent_connections) > 0 {
+            if was_silent {
                 return None;
             }
         }
@@ -268,10 +270,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         if needs_list { Request::List } else { Request::Watch }
     }
 
-    /// Returns whether an incomplete list must be repeated now. I9: the store keeps objects that are
-    /// missing in an incomplete list, and only a complete list shows which of them were deleted. If
-    /// the object stays unreadable, the list is repeated only once per duration of a watch.
+    /// Returns whether the last list was incomplete and is now so old that it must be repeated.
     pub(super) fn repeats_incomplete_list(&self) -> bool {
+        // I9: only a complete list shows which of the missing objects were deleted. The wait limits
+        // the number of lists while an object stays unreadable.
         let listed_at = self.history.incomplete_list_at;
         listed_at.is_some_and(|listed_at| listed_at.elapsed() >= self.config.watch_timeout)
     }
@@ -341,9 +343,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Handles an event whose object can't be decoded or transformed. Returns:
-    /// - `Ok(Some(_))` if the object was deleted: a deletion for the store.
-    /// - `Ok(None)` if the object exists: the store keeps the earlier version.
-    /// - `Err(_)` if the event does not show which object it is about. The watch then ends.
+    /// - `Ok(Some(_))` if the object was deleted.
+    /// - `Ok(None)` if the object exists. The store keeps its earlier version.
+    /// - `Err(_)` if the event can't be attributed to an object. The watch then ends.
     fn take_rejected(
         &mut self,
         kind: RejectedKind,

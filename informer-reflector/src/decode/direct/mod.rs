@@ -57,7 +57,7 @@ trait Value: Sized {
     fn read(&mut self, content: Content<'_>) -> Option<()>;
 
     /// Returns whether a field with this content is not set. By default, this is true for zero and
-    /// for empty content, because Go writes them for fields that are not set.
+    /// for empty content, which Go writes for such fields.
     fn is_absent(content: Content<'_>) -> bool {
         is_zero(content)
     }
@@ -90,17 +90,13 @@ fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObjec
 }
 
 /// Calls `read` with each field of a protobuf message. For a list or map, `read` is called with the
-/// first element, and must read the other elements from [`Occurrence::rest`].
+/// first element, and must read the others from [`Occurrence::rest`].
 ///
-/// Returns `None` in these cases:
-///
-/// - `read` returns `None`.
-/// - `read` would be called twice for the same field number.
-/// - A field number is above 127.
-/// - The message is invalid.
+/// Returns `None` if the object must be decoded with a tape.
 fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let (mut rest, mut seen) = (Fields(bytes), 0_u128);
     while let Some((number, content)) = rest.next().ok()? {
+        // Field numbers above 127, and a second occurrence of a number, need a tape.
         let bit = 1_u128.checked_shl(u32::try_from(number).ok()?)?;
         if seen & bit != 0 {
             return None;
@@ -111,16 +107,15 @@ fn each_field(bytes: &[u8], mut read: impl FnMut(Occurrence<'_, '_>) -> Option<(
     Some(())
 }
 
-/// Decodes a nested message whose fields are, in Rust, fields of the outer struct. `field` contains
-/// the nested message, and `read` is called with each of its fields. Returns `None` if the object
-/// must be decoded with a tape.
+/// Calls `read` with each field of the nested message in `field`. In Rust, these fields are fields
+/// of the outer struct. Returns `None` if the object must be decoded with a tape.
 fn inlined(field: &Occurrence<'_, '_>, read: impl FnMut(Occurrence<'_, '_>) -> Option<()>) -> Option<()> {
     let Content::Bytes(bytes) = field.content else { return None };
     each_field(bytes, read)
 }
 
-/// Reads all elements of a list into `target`. The bytes of `first` are the first element; the
-/// other elements must follow directly. Returns `None` if the object must be decoded with a tape.
+/// Reads the list element `first`, and the elements directly after it, into `target`. Returns
+/// `None` if the object must be decoded with a tape.
 fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, '_>) -> Option<()> {
     let Occurrence { number, content, rest } = first;
     let mut ahead = *rest;
@@ -136,8 +131,8 @@ fn list<V: Value>(target: &mut impl AsCollection<Vec<V>>, first: Occurrence<'_, 
     Some(())
 }
 
-/// Reads all entries of a map into `target`. The bytes of `first` are the first entry; the other
-/// entries must follow directly. Returns `None` if the object must be decoded with a tape.
+/// Reads the map entry `first`, and the entries directly after it, into `target`. Returns `None` if
+/// the object must be decoded with a tape.
 fn map<V: Value>(
     target: &mut impl AsCollection<BTreeMap<String, V>>,
     first: Occurrence<'_, '_>,
@@ -159,9 +154,8 @@ fn map<V: Value>(
     Some(())
 }
 
-/// Ignores a zero or empty field for which the generated decoder has no code, such as a field of
-/// only some versions of Kubernetes. Returns `None` if the field has other content, so that the
-/// object is decoded with a tape.
+/// Ignores a field that the generated decoder does not know. Returns `None` if the field is neither
+/// zero nor empty, so that the object is decoded with a tape.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
 }

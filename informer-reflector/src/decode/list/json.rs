@@ -13,9 +13,8 @@ use crate::decode::prune_paths::NOTHING_PRUNED;
 use crate::decode::repair::{INVALID_UTF8, Repaired};
 
 impl<K> ListDecoder<K> {
-    /// Decodes the items and other fields of the list that have arrived completely. Returns the
-    /// items. `body` is the buffered part of the response. Decoding continues at its position
-    /// `self.read`.
+    /// Decodes `body`, the buffered part of the response, from position `self.read`. Returns the
+    /// items that have arrived completely.
     pub(super) fn decode_json(&mut self, body: &Repaired<'_>) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         let text = &*body.text;
@@ -83,9 +82,8 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Reads the whole value of a field. Not called if the value is the array of items:
-    /// [`item`](Self::item) then reads the items one by one. Returns `false` if more bytes are
-    /// needed.
+    /// Reads the whole value of a field. Returns `false` if more bytes are needed. Must not be
+    /// called for the array of items, which [`item`](Self::item) reads.
     fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
         let len = match field {
             Field::Kind => {
@@ -148,9 +146,10 @@ impl<K> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Decodes the JSON value at the start of `rest`. Returns the value and its length in bytes;
-    /// `None` if more bytes are needed. `otherwise` is the error message for a value of the wrong
-    /// type.
+    /// Decodes the JSON value at the start of `rest`. Returns the value and its length; `None` if
+    /// more bytes are needed.
+    ///
+    /// `otherwise` is the error message for a value of the wrong type.
     fn typed<T: DeserializeOwned>(
         &self,
         rest: &str,

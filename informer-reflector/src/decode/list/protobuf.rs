@@ -15,9 +15,8 @@ use crate::decode::protobuf::read;
 use crate::decode::prune_paths::NOTHING_PRUNED;
 
 impl<K> ListDecoder<K> {
-    /// Decodes the next fields of the list, as far as they have arrived completely. Returns the items
-    /// among these fields. `body` is the buffered part of the response. Decoding continues at its
-    /// position `self.read`.
+    /// Decodes `body`, the buffered part of the response, from position `self.read`. Returns the
+    /// items that have arrived completely.
     pub(super) fn decode_protobuf(&mut self, body: &[u8]) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         if self.state == State::Start {
@@ -76,8 +75,8 @@ impl<K> ListDecoder<K> {
         self.check_type()
     }
 
-    /// Begins the content of the list, which has `len` bytes. Fails if the type of the list, which
-    /// comes before the content, is not a known list type.
+    /// Begins the content of the list, which has `len` bytes. Fails if the list has no known list
+    /// type.
     fn begin_content(&mut self, len: usize) -> Result<(), ListWatchError> {
         match &self.head.kind {
             Some(kind) if !kind.ends_with("List") => {

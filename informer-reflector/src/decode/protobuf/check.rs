@@ -8,9 +8,8 @@ use super::Object;
 use crate::decode::json::MAX_DEPTH;
 use crate::decode::tape::Tape;
 
-/// The two fields of Kubernetes messages that must be present: k8s-openapi cannot decode a message
-/// that lacks its required field. Both fields contain a time. Each entry is the [`Message::index`]
-/// of the message and the number of the field.
+/// The two time fields that k8s-openapi requires. Each entry is the [`Message::index`] of a message
+/// and the number of its field.
 static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
     [("meta.v1.Condition", "lastTransitionTime"), ("events.v1.EventSeries", "lastObservedTime")].map(
         |(message, name)| {

@@ -16,7 +16,7 @@ const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Functions that read a value of one type. An invalid value makes the whole object undecodable.
 impl<const WRITES: bool> Object<WRITES> {
-    /// Marks the whole object as undecodable, and writes an invalid text in place of the value.
+    /// Marks the whole object as undecodable, and writes a placeholder in place of the value.
     pub(super) fn reject(&mut self, problem: &str) {
         if WRITES {
             self.tape.reject_text(problem);
@@ -25,9 +25,11 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Marks the whole object as undecodable, and writes a member with an invalid name in place of
-    /// the members that can't be read.
+    /// Marks the whole object as undecodable, and writes a placeholder in place of the members that
+    /// can't be read.
     pub(super) fn reject_members(&mut self, problem: &str) {
+        // Writes a member with an invalid name and the value null. I9: the namespace can be among
+        // the missing members, so `has_unreadable_metadata` looks for such a name.
         self.reject(problem);
         self.push(Token::Null);
     }
@@ -134,8 +136,8 @@ impl<const WRITES: bool> Object<WRITES> {
     }
 }
 
-/// Returns the time in a message, with microseconds if `is_micro`, and otherwise in whole seconds,
-/// like the JSON. Returns `None` if the message is invalid, or the time is out of range.
+/// Returns the time in a message, rounded down to microseconds if `is_micro`, and otherwise to
+/// seconds. Returns `None` if the time is invalid or out of range.
 pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Timestamp> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     let mut fields = Fields(bytes);
@@ -147,6 +149,7 @@ pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Times
             _ => return None,
         }
     }
+    // The JSON has no smaller units either.
     let nanoseconds = if is_micro { i32::try_from(nanoseconds).ok()? / 1_000 * 1_000 } else { 0 };
     if seconds < FIRST_SECOND || nanoseconds >= 1_000_000_000 {
         return None;

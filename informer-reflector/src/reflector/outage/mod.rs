@@ -96,13 +96,13 @@ impl State {
 }
 
 impl Outage {
-    /// Calls `change` under the lock. Then wakes waiters without the lock, because a waker can run
-    /// the woken task at once (I8).
+    /// Calls `change` under the lock, and then wakes the waiters in `to_wake`.
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let (result, to_wake) = {
             let mut state = self.state.lock();
             (change(&mut state), std::mem::take(&mut state.queue.to_wake))
         };
+        // I8: a waker can run the woken task at once, so the lock is not held here.
         to_wake.iter().for_each(|waiter| waiter.notify_one());
         result
     }
@@ -122,9 +122,8 @@ impl Outage {
         }
     }
 
-    /// Waits until the reflector can send its next request to the unavailable server. If the
-    /// reflector still waits at the end of its backoff, calls `queued` with the expected time of
-    /// its request, and calls `queued` again when the expected time changes.
+    /// Waits until the reflector can send its next request to the unavailable server. From the end
+    /// of the backoff on, passes each new expected time of the request to `queued`.
     ///
     /// # Cancel safety
     /// If the future is dropped, an unused permission passes to the next reflector in the queue.
@@ -168,10 +167,10 @@ impl Outage {
         drop(entry);
     }
 
-    /// Logs that the server is unavailable. Logs it again only when four times as many reflectors
-    /// wait as at the last log line. Does not log a reflector's first failure if its wait is short,
-    /// because the server may only be restarting.
+    /// Logs that the server is unavailable. The next line follows only when four times as many
+    /// reflectors wait.
     fn log_outage(&self, failures: &OutageFailures) {
+        // After a first failure with a short wait, the server may only be restarting.
         if failures.only_own_resource || (failures.count < 2 && failures.wait < MAX_SPACING) {
             return;
         }
@@ -193,9 +192,8 @@ impl Outage {
         );
     }
 
-    /// Starts the recovery of a reflector that got its first response after an outage. Makes two
-    /// more extra permissions available to waiters, and lets the next turn follow without a pause.
-    /// The recovery ends when the caller drops the returned guard.
+    /// Starts the recovery of a reflector that got its first response after an outage. The recovery
+    /// ends when the caller drops the returned guard.
     pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
         this.change(|state| {
             state.recovering.pending += 1;

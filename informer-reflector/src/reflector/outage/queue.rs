@@ -138,9 +138,8 @@ impl Queue {
         }
     }
 
-    /// Gives each available extra permission to the first waiter without a permission. The waiter's
-    /// backoff can still last, but its `Retry-After` must be over. Extra permissions for which
-    /// there is no such waiter stay available.
+    /// Gives the available extra permissions to the first waiters whose `Retry-After` is over.
+    /// Permissions without such a waiter stay available.
     pub(super) fn grant_extra(&mut self, now: Instant) {
         while self.extra_permissions > 0 {
             let Some(first) = self.first(|waiter| waiter.retry_after_until <= now) else { return };
@@ -150,13 +149,13 @@ impl Queue {
         }
     }
 
-    /// Makes two more extra permissions available, and lets the next turn follow without a pause.
-    /// All waiters wake and check for a permission. A waiter whose `Retry-After` is not over checks
-    /// again when the `Retry-After` is over.
+    /// Makes two more extra permissions available, lets the next turn follow without a pause, and
+    /// wakes all waiters.
     pub(super) fn permit_more(&mut self, now: Instant) {
         self.last_turn = None;
         self.extra_permissions = (self.extra_permissions + EXTRA_PER_RESPONSE).min(self.waiters.len());
         self.grant_extra(now);
+        // All waiters must compute again when to check for a permission.
         self.to_wake.extend(self.waiters.iter().map(|waiter| Arc::clone(&waiter.wake)));
     }
 
