@@ -44,8 +44,8 @@ pub enum NamespaceWatch {
     /// informer was created:
     ///
     /// - If namespaces can be added to the informer, the informer does not watch this namespace. It
-    ///   may have done so long ago: it always records the last 10,000 removed namespaces, but can
-    ///   drop the records of earlier ones.
+    ///   may have done so long ago: it always records the namespaces of the last 10,000 removals,
+    ///   but can drop the records of earlier ones.
     /// - If the namespaces of the informer are fixed, its store has no objects of this namespace.
     ///   The informer can watch the namespace nevertheless.
     Unrecorded,

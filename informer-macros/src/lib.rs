@@ -30,7 +30,8 @@ use proc_macro::TokenStream;
 ///    decoded. JSON field names are in camel case, so views usually need
 ///    `#[serde(rename_all = "camelCase")]`.
 /// 3. **A type that implements `kube::Resource` itself**, with `own_resource`. `group` and
-///    `version` determine the accessor; without them, no accessor is generated.
+///    `version` determine the accessor. Without them, no accessor is generated, and `accessor`,
+///    `kind` and `plural` are errors.
 ///
 /// # Generated items
 ///

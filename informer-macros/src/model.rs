@@ -58,10 +58,8 @@ pub(crate) struct Identity {
 }
 
 impl Model {
-    /// Reads and checks the type that has `#[derive(Informer)]`.
-    ///
-    /// Returns an `Err` for mistakes in `#[informer(...)]`. Returns `None` if `#[kube(...)]` has an
-    /// error: kube's own derive reports it, so this derive generates nothing.
+    /// Reads and checks the type that has `#[derive(Informer)]`. Returns `None` if `#[kube(...)]`
+    /// has an error, which kube's own derive reports.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);
@@ -162,8 +160,7 @@ fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
 }
 
 /// Checks the attributes of a type with `own_resource`. The user's code implements `kube::Resource`
-/// for such a type, so the derive does not. The attributes `group`, `version`, `kind` and `plural`
-/// only determine the names of the accessors.
+/// for such a type.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {
@@ -172,23 +169,26 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
             mistakes.add(mistake(span, message));
         }
     }
-    let (group, version) = match (&attributes.group, &attributes.version) {
-        (Some(group), Some(version)) => (group, version),
-        (None, None) => return None,
-        (Some(one), None) | (None, Some(one)) => {
-            let message = "an accessor needs both `group` and `version`; add the missing one, \
+    // `group`, `version`, `kind` and `plural` only determine the names of the accessors.
+    let Attributes { group, version, accessor, no_accessor, kind, plural, .. } = attributes;
+    let (Some(group), Some(version)) = (group, version) else {
+        // `no_accessor` with `accessor` is already an error.
+        let accessor = accessor.as_ref().filter(|_| no_accessor.is_none());
+        let others = [group, version, kind, plural].map(Option::as_ref);
+        if let Some(one) = others.into_iter().flatten().chain(accessor).next() {
+            let message = "an accessor needs both `group` and `version`; add the missing attributes, \
                            or remove this one to generate no accessor";
             mistakes.add(mistake(one.span(), message));
-            return None;
         }
+        return None;
     };
     let group = check(group, names::is_group, GROUP, mistakes);
     let version = check(version, names::is_version, VERSION, mistakes);
-    let kind = match &attributes.kind {
+    let kind = match kind {
         Some(kind) => check(kind, names::is_kind, KIND, mistakes)?.value(),
         None => object.unraw().to_string(),
     };
-    let plural = match &attributes.plural {
+    let plural = match plural {
         Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
         None => names::default_plural(&kind),
     };

@@ -44,8 +44,7 @@ pub(crate) fn group_accessor(group: &str) -> String {
 }
 
 /// Returns the default name of a kind's accessor: the plural, split into the words of the kind. For
-/// `NetworkPolicy` and `networkpolicies`, the result is `network_policies`. If the plural does not
-/// begin like the kind, as with `Mouse` and `mice`, it is not split.
+/// `NetworkPolicy` and `networkpolicies`, the result is `network_policies`.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();
@@ -59,7 +58,8 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
             break;
         }
     }
-    // An English plural replaces at most the last letter of the singular.
+    // An English plural replaces at most the last letter of the singular. Other plurals, such as
+    // `mice` of `Mouse`, are not split.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
         return plural.replace('-', "_");

@@ -26,19 +26,13 @@ pub(crate) enum GroupAccessor {
     /// The derive generates the method. The identifier is the method's name, such as `stable`.
     New(Ident),
     /// The factory already has the method, such as `core`. The identifier is the type that
-    /// `factory.core().v1()` returns: `CoreV1`. The derive generates a trait that adds the kind's
-    /// method, such as `slim_pods`, to this type.
+    /// `factory.core().v1()` returns: `CoreV1`.
     BuiltIn(Ident),
 }
 
 impl Place {
-    /// Derives the names of the methods from the group, the version and the attributes.
-    ///
-    /// Returns an error in these cases:
-    ///
-    /// - A name is not a valid method name.
-    /// - The factory or the built-in API version already has a method with the same name.
-    /// - The group is built in, and lacks the version.
+    /// Derives the names of the methods from the group, the version and the attributes. Fails if a
+    /// name is invalid or already used, or if a built-in group lacks the version.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {
@@ -88,8 +82,8 @@ fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> 
 const LIST_IT: &str =
     "add `no_accessor` here, and list the type under a name of your choice in `informer_factory::group!`";
 
-/// Returns the accessor for a group that is not built in. Fails if the name is invalid, or if the
-/// factory already has a method or group accessor with this name.
+/// Returns the accessor for a group that is not built in. Fails if its name is invalid, or is
+/// already a method of the factory.
 fn new_group(group: &LitStr) -> Result<Ident> {
     let name = names::group_accessor(&group.value());
     let reason = if let Some(own) = names::built_in_behind(&name) {

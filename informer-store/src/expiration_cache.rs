@@ -187,10 +187,10 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     }
 }
 
-/// Wraps an object with `since`, the time at which it was added. The entry has no resource version.
-/// With a version, [`StoreWriter::replace`] would keep the old entry, and its time, when the same
-/// version of the object is added again.
+/// Wraps an object with `since`, the time at which it was added.
 fn entry<K: 'static>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
+    // The entry has no resource version. With a version, `StoreWriter::replace` would keep the old
+    // entry, and its time, when the same version of the object is added again.
     let key = object.key().clone();
     Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Entry { object, since })
 }

@@ -91,11 +91,10 @@ pub(crate) struct LabelCandidates {
 }
 
 impl LabelCandidates {
-    /// Looks up the equality and `in` requirements in the label index. The other requirements are
-    /// in [`rest`](Self::rest) of the result; the caller must check them.
+    /// Looks up the equality and `in` requirements in the label index. Returns `Err` with all
+    /// requirements if the index cannot be used.
     ///
-    /// Returns all requirements as `Err` if the index cannot help: there is no label index, or
-    /// every requirement has another operator, such as `exists`.
+    /// The caller must check the requirements in [`rest`](Self::rest).
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,
@@ -117,9 +116,10 @@ impl LabelCandidates {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// Returns the objects of the requested namespace, or of all namespaces if none is requested,
-    /// that match all equality and `in` requirements. The caller must compare the objects with the
-    /// other requirements ([`rest`](Self::rest)).
+    /// Returns the objects that are in the requested namespace and match all equality and `in`
+    /// requirements. A second call returns no objects.
+    ///
+    /// The caller must check the requirements in [`rest`](Self::rest).
     pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())

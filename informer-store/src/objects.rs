@@ -22,9 +22,8 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// Copies of the store's handles. [`iter`](Self::iter) returns these copies if the store has
-    /// encoded objects, and otherwise the store's handles. Each copy keeps its decoded object in
-    /// memory until these `Objects` are dropped.
+    /// Copies of the store's handles, which [`iter`](Self::iter) makes if the store has encoded
+    /// objects. Each copy keeps its decoded object until these `Objects` are dropped.
     own: OnceLock<Vec<Cached<K>>>,
 }
 

@@ -73,8 +73,8 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|leaf| leaf.iter())
     }
 
-    /// Calls `visit` for each slot that can differ between two vectors, with the slot's index and
-    /// its value in `self` and in `other`. The value of a vector without this slot is `None`.
+    /// Calls `visit(index, value, other_value)` for each slot that can differ between `self` and
+    /// `other`. A value is `None` if its vector lacks the slot.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,

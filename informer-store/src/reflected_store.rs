@@ -64,10 +64,10 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         self.synced.clone()
     }
 
-    /// Returns the store's writer for one call of the reflector. The calls do not overlap, so the
-    /// store has only one writer at a time. A writer in a field would need a lock, which would be
-    /// held while index functions run.
+    /// Creates a writer for one call of the reflector. The calls must not overlap, because a store
+    /// has only one writer.
     fn writer(&self) -> StoreWriter<K> {
+        // I8: a writer in a field would need a lock, held while index functions run.
         StoreWriter::over(Arc::clone(&self.shared))
     }
 

@@ -52,8 +52,8 @@ pub(crate) struct State {
     /// object.
     pub(crate) encoded_bytes: Option<usize>,
     pub(crate) indexes: Vec<NamedIndex>,
-    /// The resource version that the store has reached. If each namespace has its own watch, this
-    /// is the lowest version in `watermarks`, and empty until all namespaces have a version.
+    /// The resource version that all watches of the store have reached. Empty while a watch has not
+    /// reached a version.
     pub(crate) watermark: ResourceVersion,
     /// The resource version that the store has reached in each namespace that has its own watch.
     pub(crate) watermarks: Arc<Watermarks>,
@@ -189,11 +189,10 @@ impl WriterNotes {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Replaces the recorded failures ([`IndexNotes::failures`]) of all objects in `changes` by the
-    /// given `failures`. The failures of indexes under construction remain in `failures`.
+    /// Replaces the recorded failures of the changed objects by `failures`. Returns the failures of
+    /// objects that had no failure in the same index before.
     ///
-    /// Returns the new failures. A failure is new if no failure of the same index and the same
-    /// object was recorded before this call.
+    /// The failures of indexes under construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<AnyObject>],

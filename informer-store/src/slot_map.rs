@@ -7,8 +7,8 @@
 
 use crate::persistent_vec::PersistentVec;
 
-/// The entries by slot. A leaf of this [`PersistentVec`] has only 32 slots: a write can copy a
-/// whole leaf, and each copied entry costs an increment of its reference count.
+/// The entries by slot; `None` for a free slot.
+// A leaf has only 32 slots, because a write after a snapshot copies a whole leaf.
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
 /// A hash map whose entries have numbered slots. The caller computes the hashes.
@@ -26,8 +26,8 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
-/// Finds entries like [`SlotMap::find`], but faster if the caller requests the entries in the order
-/// of their slots: it then first looks in the slot after the last found entry.
+/// Finds entries like [`SlotMap::find`], but is faster if the caller requests the entries in the
+/// order of their slots.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,
@@ -259,8 +259,8 @@ impl<E: Clone> SlotMap<E> {
         Some(entry)
     }
 
-    /// Moves later cells of the hash table into the gap that a removed cell has left. A search
-    /// stops at a free cell, so without this it would not find the entries of the later cells.
+    /// Removes the cell at position `gap` of the hash table. Moves later cells into the gap, so
+    /// that searches still find them.
     fn close_gap(&mut self, mut gap: usize) {
         let mut position = gap;
         loop {

@@ -134,8 +134,8 @@ impl fmt::Debug for PreparedTransaction<'_> {
     }
 }
 
-/// The changes of a transaction, with the index values of the added and updated objects. It also
-/// keeps the replaced objects and the old state, so that they can be dropped later.
+/// The changes of a transaction, with the index values of added and updated objects. The
+/// transaction keeps the replaced objects until it is dropped.
 ///
 /// Drop the transaction while no lock is held, because destructors of objects are user code.
 pub(crate) struct Transaction<'a> {
@@ -145,8 +145,8 @@ pub(crate) struct Transaction<'a> {
     /// For each index: the index values of the added and updated objects. The indexes have the
     /// order of [`WriterNotes::definitions`].
     computed: SmallVec<[Computed; 2]>,
-    /// For each change, the slot of its object, and `true` if the change added the object. An
-    /// element is `None` if its change removes an object that does not exist.
+    /// For each change, the object's slot, and `true` if the change added the object. `None` if
+    /// there was no object to remove.
     slots: SmallVec<[Option<(u32, bool)>; 2]>,
     /// The objects that the changes have replaced or removed.
     replaced: SmallVec<[Cached<AnyObject>; 2]>,
@@ -177,9 +177,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Applies the changes to a copy of the state, and returns the copy. If no copy is needed, does
-    /// nothing and returns `None`. A copy is needed in these cases:
-    /// - The transaction [is large](Self::is_large).
-    /// - A hash table should be compacted, and no index is under construction.
+    /// nothing and returns `None`.
     fn apply_to_copy(&mut self, state: &RwLock<State>, notes: &mut WriterNotes) -> Option<State> {
         // The logs of indexes under construction contain slots, which compaction would change.
         let may_compact = notes.joining.is_empty();
@@ -195,11 +193,8 @@ impl<'a> Transaction<'a> {
         Some(next)
     }
 
-    /// Returns whether readers would wait too long if the changes were applied in place:
-    /// - There are more than [`MAX_IN_PLACE`] changes.
-    /// - The objects have more than [`MAX_VALUES_IN_PLACE`] index values, before and after the
-    ///   changes together.
-    /// - A large hash table could grow.
+    /// Returns whether readers would wait too long if the changes were applied in place. For
+    /// example, there are more than [`MAX_IN_PLACE`] changes.
     fn is_large(&self, current: &State, notes: &WriterNotes) -> bool {
         let changes = self.changes.len();
         if changes > MAX_IN_PLACE || current.objects.would_rebuild_large_table(changes) {
@@ -278,10 +273,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Applies one change to `objects`. Returns two values:
-/// - The slot of the object, and `true` if the change added the object. `None` if the change
-///   removes an object that does not exist.
-/// - The object that was replaced or removed, if any.
+/// Applies one change to `objects`. Returns an element of [`Transaction::slots`], and the replaced
+/// or removed object.
 fn apply_change(
     objects: &mut SlotMap<Cached<AnyObject>>,
     change: &Change<AnyObject>,

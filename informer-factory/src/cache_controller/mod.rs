@@ -109,8 +109,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 
     /// Returns a controller that runs `source` and processes `queue` in batches. The caller must
-    /// create `source` so that it writes to `queue`. Each call of `process` receives all changes
-    /// that are in the queue at that time.
+    /// create `source` so that it writes to `queue`.
     pub(crate) fn over(
         queue: DeltaFifo<K>,
         source: SourceTask<K>,
@@ -120,7 +119,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 
     /// Sets the resync timer: after each `period`, the controller resyncs if `is_due` returns
-    /// `true`. An informer calls this when it starts, because its handlers determine the period.
+    /// `true`.
     pub(crate) fn resync_every(
         mut self,
         period: Duration,
@@ -222,10 +221,10 @@ impl<K: Send + Sync + 'static> CacheController<K> {
     }
 }
 
-/// Runs the source in a separate task (in client-go, a goroutine), so that it decodes changes while
-/// the controller processes earlier ones. Dropping this future aborts the task.
+/// Runs the source in a separate task. Dropping this future aborts the task.
 async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
+    // As in client-go, changes are decoded while the controller processes earlier ones.
     task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());
     let ended = task.join_next().await;
     if let Some(Err(error)) = ended

@@ -198,9 +198,11 @@ impl FactoryBuilder {
     /// An informer is in use while it has an event stream or a handler, even a
     /// [detached](crate::HandlerRegistration::detach) one. It is also in use while the program
     /// holds a handle of the informer, of its store (`Indexer`, `Lister`) or of one of its indexes.
-    /// A stopped informer leaves the factory, and its store is freed. An informer whose task has
-    /// panicked stays in the factory until the next request for it, so that
-    /// [`health`](SharedInformerFactory::health) reports the panic.
+    /// A call of the factory's `informers`, `health`, `add_namespace` or `remove_namespace` can
+    /// count as a use of all informers, because it holds handles while it runs. A stopped informer
+    /// leaves the factory, and its store is freed. An informer whose task has panicked stays in the
+    /// factory until the next request for it, so that [`health`](SharedInformerFactory::health)
+    /// reports the panic.
     ///
     /// The next request creates a new informer, which lists everything again. In a factory with
     /// this option, an informer that is requested after [`start`](SharedInformerFactory::start)

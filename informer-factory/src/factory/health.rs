@@ -49,11 +49,9 @@ impl FactoryHealth {
 }
 
 impl fmt::Display for FactoryHealth {
-    /// Writes how many informers are synced and live, and each other informer with its problem:
+    /// Writes how many informers are synced and live, and the problem of each other informer:
     ///
     /// `1 of 2 informers are synced and live; pods (synced, backing off for 3.2s: …)`
-    ///
-    /// Here, the informer of pods is synced, but not live.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let healthy = self.informers - self.unhealthy.len();
         write!(f, "{healthy} of {} informers are synced and live", self.informers)?;

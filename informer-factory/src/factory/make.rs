@@ -17,8 +17,8 @@ use super::type_options::TypeOptions;
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
 impl SharedInformerFactory {
-    /// Returns the informer of a resource in `self.scope`. If there is none, `make` creates it.
-    /// `resource` is required if `K` can be an object of any resource, as `DynamicObject` can.
+    /// Returns the informer of a resource in `self.scope`, or creates it with `make`. `resource` is
+    /// required if `K` is a type without a fixed resource, such as `DynamicObject`.
     pub(super) fn shared<K>(
         &self,
         resource: Option<&ApiResource>,
@@ -111,6 +111,8 @@ impl SharedInformerFactory {
     }
 
     fn existing(&self, key: &InformerKey) -> Option<SharedIndexInformer<AnyObject>> {
+        // An ended informer stays registered until the next request for it, so that the factory
+        // reports it as stopped.
         self.remove_if_ended(key);
         self.inner.informers.get(key).map(|entry| entry.requested_informer())
     }
@@ -125,6 +127,7 @@ impl SharedInformerFactory {
         }
         let informer = self.register(key, entry);
         if is_separate {
+            // The factory's namespaces can have changed before the informer was registered.
             self.apply_namespaces(&informer);
         }
         informer
@@ -132,9 +135,6 @@ impl SharedInformerFactory {
 
     /// Removes the informer of a key if it has ended by itself, for example because its source
     /// panicked.
-    ///
-    /// An ended informer stays registered until the next request for it, so that the factory
-    /// reports it as stopped.
     fn remove_if_ended(&self, key: &InformerKey) {
         // Informers that ended because the factory was shut down stay registered. The shutdown is
         // checked last, because it can end the informer between the two checks.
@@ -157,6 +157,8 @@ impl SharedInformerFactory {
         drop(entry);
         drop((never_to_run, new));
         if self.inner.config.stop_idle_after.is_some() {
+            // The new informer can replace one that was idle and therefore stopped. The program
+            // does not call `start` for the replacement.
             self.start_new_informers();
         }
         informer
@@ -164,10 +166,6 @@ impl SharedInformerFactory {
 
     /// Starts all informers that are not started. Does nothing before the first `start` or after
     /// the shutdown.
-    ///
-    /// A factory that stops idle informers calls this method when it creates an informer. This
-    /// informer can replace one that was idle and therefore stopped, and the program does not call
-    /// `start` for the replacement.
     fn start_new_informers(&self) {
         let starting = self.inner.starting.lock();
         let runtime = starting.clone().filter(|_| !self.inner.shutdown.is_cancelled());

@@ -91,9 +91,8 @@ struct Inner {
     discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// The tokio runtime of the first [`start`](SharedInformerFactory::start) call; `None` before
-    /// that call. Code that starts informers or shuts the factory down locks this mutex, so that no
-    /// informer starts after the shutdown.
+    /// The tokio runtime of the first [`start`](SharedInformerFactory::start) call. Lock this mutex
+    /// to start informers or to shut the factory down.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.

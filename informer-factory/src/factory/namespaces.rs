@@ -109,9 +109,7 @@ impl SharedInformerFactory {
         refused.map_or(Ok(completions), Err)
     }
 
-    /// Adds the factory's namespaces to a new informer, and removes all others from it. Called
-    /// before the informer is registered, and again after that, because the factory's namespaces
-    /// can change in between.
+    /// Adds the factory's namespaces to a new informer, and removes all others from it.
     pub(super) fn apply_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
         let Some(watched) = &self.inner.watched_namespaces else { return };
         for name in watched.get().into_iter().chain(informer.namespaces()) {
@@ -135,12 +133,8 @@ pub(super) fn log_fixed_namespaces(informer: &SharedIndexInformer<AnyObject>) {
     }
 }
 
-/// Adds the namespace `name` to an informer if `watched` contains it; if not, removes it from the
-/// informer. Tries again if another thread has meanwhile added `name` to `watched` or removed it.
-///
-/// Returns a [`Completion`]. For an added namespace, it is set when the informer's store has the
-/// namespace's first list. For a removed one, it is set when the store has no object of the
-/// namespace.
+/// Adds the namespace `name` to an informer, or removes it if `watched` does not contain it.
+/// Returns the [`Completion`] of the addition or removal.
 fn apply_namespace(
     informer: &SharedIndexInformer<AnyObject>,
     watched: &WatchedNamespaces,
@@ -152,6 +146,7 @@ fn apply_namespace(
         let is_watched = watched.contains(name);
         let completion =
             if is_watched { informer.add_namespace(name)? } else { informer.remove_namespace(name)? };
+        // Another thread can have changed `watched` meanwhile.
         if watched.contains(name) == is_watched {
             return Ok(completion);
         }

@@ -149,13 +149,12 @@ impl Entry {
         }
     }
 
-    /// Cancels the informer's task, or prevents its start. Does not wait for the end of the task.
-    ///
-    /// The caller must drop the result while no lock is held (I8 in ARCHITECTURE.md). If the task
-    /// was never started, the result contains the task, which can own handlers.
+    /// Cancels the informer's task, or prevents its start. Drop the result while no lock is held:
+    /// it can contain a task with handlers.
     pub(super) fn stop(&self) -> impl Send + use<> {
         let mut work = self.work.lock();
         match std::mem::replace(&mut *work, Work::Dropped) {
+            // I8: the task can own handlers, so it is not dropped here, under a lock.
             Work::Waiting(run) => Some(run),
             Work::Started(token) => {
                 token.cancel();
@@ -170,12 +169,8 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Returns whether the program has not used the informer for at least `period`.
-    /// [`SharedIndexInformer::is_in_use`] defines use. The factory calls this method periodically,
-    /// and each call records whether the informer is in use at that moment.
-    ///
-    /// Returns `false` if the informer's task was not started or has ended: only running informers
-    /// are stopped when they are unused.
+    /// Records whether the informer is in [use](SharedIndexInformer::is_in_use) now. Returns
+    /// whether it runs and has been unused for at least `period`.
     pub(super) fn observe_idleness(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         let is_started = matches!(*self.work.lock(), Work::Started(_));

@@ -54,8 +54,8 @@ pub struct InformerReport {
     /// The names and statistics of the handlers and event streams. Several handlers or streams can
     /// have the same name.
     pub handlers: Vec<(String, HandlerStats)>,
-    /// The statistics of removed handlers and event streams, as sums by name. The sum of a name is
-    /// kept until the last handler or stream with this name is removed. `pending` is zero.
+    /// The statistics of removed handlers and event streams, as sums by name. A sum is dropped when
+    /// the last handler or stream with its name is removed. `pending` is zero.
     pub removed_handlers: BTreeMap<String, HandlerStats>,
 }
 
@@ -101,9 +101,8 @@ impl InformerReport {
 }
 
 impl fmt::Display for InformerReport {
-    /// Writes `pods (synced)`, or the reason why the informer is not synced, such as
-    /// `pods (not started)`. If each namespace has its own watch, the text of a started informer,
-    /// synced or not, names the namespaces that have not been listed.
+    /// Writes `pods (synced)`, or why the informer is not synced, such as `pods (not started)`. If
+    /// each namespace has its own watch, a started informer's text names the unlisted namespaces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.has_synced {
             let but_for = self.status.unlisted().into_iter().map(|namespace| format!(", except {namespace}"));

@@ -58,13 +58,11 @@ mod sealed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) namespace: NamespaceScope,
-    /// The label selector of [`with_labels`](SharedInformerFactory::with_labels); `None` if
-    /// `with_labels` was not called. It replaces a label selector of
-    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options).
+    /// The label selector of [`with_labels`](SharedInformerFactory::with_labels). It replaces a
+    /// label selector of [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options).
     pub(super) labels: Option<String>,
-    /// The field selector of [`with_fields`](SharedInformerFactory::with_fields); `None` if
-    /// `with_fields` was not called. It replaces a field selector of
-    /// [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options).
+    /// The field selector of [`with_fields`](SharedInformerFactory::with_fields). It replaces a
+    /// field selector of [`tweak_list_options`](crate::FactoryBuilder::tweak_list_options).
     pub(super) fields: Option<String>,
 }
 

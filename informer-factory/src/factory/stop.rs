@@ -53,6 +53,7 @@ impl SharedInformerFactory {
     /// The informers stop even if the future is dropped after its first poll.
     pub async fn shutdown(&self) {
         {
+            // The lock ensures that no informer starts after the shutdown.
             let _starting = self.inner.starting.lock();
             self.inner.shutdown.cancel();
         }
@@ -81,10 +82,8 @@ impl Inner {
     }
 }
 
-/// Stops each informer that the program has not used for `period`. An informer is in use while it
-/// has a handler, or while the program has a handle of the informer or of its store; see
-/// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after). Runs until `shutdown`, or until the
-/// factory is dropped.
+/// Stops each informer that the program has not used for `period`. Runs until `shutdown`, or until
+/// the factory is dropped.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
     let checks = async {
         loop {

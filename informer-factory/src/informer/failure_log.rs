@@ -25,8 +25,8 @@ struct Unreported {
 }
 
 impl Unreported {
-    /// Returns the number of unlogged failures and one of them, and resets the number. `None` if
-    /// there are no unlogged failures, or if the last log line is less than [`MIN_INTERVAL`] old.
+    /// Takes the number of unlogged failures, and one of them. `None` if there are none, or within
+    /// [`MIN_INTERVAL`] after the last log line.
     fn take(&mut self, now: Instant) -> Option<(usize, IndexFailure)> {
         if self.last_summary.is_some_and(|last| now < last + MIN_INTERVAL) {
             return None;

@@ -72,8 +72,7 @@ pub(crate) struct Shared {
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
     progress: Arc<Progress>,
-    /// The number of handles of the store that existed when this informer was created. All of them
-    /// are inside the informer. If there are more now, the program has a handle of the store.
+    /// The number of store handles inside the informer. If there are more, the program has one.
     own_handles: usize,
 }
 

@@ -69,12 +69,10 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns whether the program uses the informer. The result is `true` if one of these exists:
-    ///
-    /// - a handler or event stream of the informer;
-    /// - another handle of the informer, besides `self`;
-    /// - a handle of the informer's store in the program: an `Indexer`, a `Lister` or an `Index`.
+    /// Returns whether the informer has a handler or event stream, or a handle besides `self`, or
+    /// the program has a handle of its store.
     pub(crate) fn is_in_use(&self) -> bool {
+        // Store handles of the program are in an `Indexer`, a `Lister` or an `Index`.
         Arc::strong_count(&self.shared) > 1
             || self.shared.indexer.handle_count() > self.shared.own_handles
             || self.shared.processor.handler_count() > 0

@@ -72,6 +72,7 @@ impl Pipeline {
         self.index_failures.report(&failures);
         self.progress.record(count, batch.watermark().is_some());
         if let Some(resource_version) = batch.watermark() {
+            // I9: the store has changed before waiting callers are woken.
             self.watermark.send_replace(resource_version.clone());
         } else if matches!(*self.source, Source::Namespaces(_)) {
             // With several namespaces, waiting callers compare the watermarks of all watched
@@ -120,13 +121,8 @@ impl Outcome {
         }
     }
 
-    /// Adds the events for a received version of an object (`object`). `current` is the object
-    /// before this change; `None` if there is none. Returns the object after this change.
-    ///
-    /// - Without a `current` object, the event is an add.
-    /// - If both versions are equal, the event is a resync, and `current` is returned.
-    /// - If the two objects have different UIDs, the events are a delete and an add.
-    /// - In other cases, the event is an update.
+    /// Adds the events for the received version `object`, and returns the object after this change.
+    /// `current` is the object before it.
     fn put(
         &mut self,
         current: Option<Cached<AnyObject>>,

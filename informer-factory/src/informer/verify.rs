@@ -22,7 +22,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::SharedIndexInformer;
+use super::{SharedIndexInformer, wait};
 use crate::source::{Part, Source};
 use listing::{Listed, list, refresh_watch_cache};
 
@@ -30,9 +30,8 @@ use listing::{Listed, list, refresh_watch_cache};
 /// compared resource version.
 const MAX_TRIES: usize = 3;
 
-/// The timeout for the response to a request, for each further chunk of objects in the response,
-/// and for a bookmark. API servers end a request after a minute, and send bookmarks about once a
-/// minute.
+/// The timeout for a response, for each further chunk of it, and for a bookmark. API servers can
+/// take a minute for each.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 
 /// The result of comparing a store with the server.
@@ -308,9 +307,8 @@ impl Verifier {
             return Ok(true);
         }
         refresh_watch_cache(part, &self.ingest).await?;
-        let mut changes = self.watermark.clone();
-        let outcome = timeout(RESPONSE_TIMEOUT, changes.wait_for(is_other_version)).await;
-        Ok(matches!(outcome, Ok(Ok(_))))
+        let outcome = timeout(RESPONSE_TIMEOUT, wait::until(self.watermark.clone(), is_other_version)).await;
+        Ok(matches!(outcome, Ok(Ok(()))))
     }
 
     /// Compares a snapshot with a list and logs the differences. Requests a relist if at least one
@@ -360,9 +358,8 @@ impl Verifier {
     }
 }
 
-/// Returns the watermark of a snapshot for one reflector (`part`): the snapshot contains the
-/// changes of this reflector up to this version. Empty before the reflector's initial list, and
-/// after its namespace was removed.
+/// Returns the resource version that a snapshot has reached for one reflector. Empty before its
+/// initial list, and after its namespace was removed.
 fn watermark(snapshot: &Snapshot<AnyObject>, part: &Part<AnyObject>) -> ResourceVersion {
     match &part.namespace {
         Some((name, feed)) => snapshot.watermarks().of_feed(name, *feed).cloned().unwrap_or_default(),

@@ -18,8 +18,9 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has the server's state at the requested version or a later one, except for
-    /// quarantined objects and after incomplete lists (I10 in ARCHITECTURE.md).
+    /// The store has reached the requested version or a later one. Quarantined objects can be
+    /// missing or have an earlier version, and after an incomplete list, the store can still have
+    /// deleted objects (I10 in ARCHITECTURE.md).
     ///
     /// [`wait_for_write`](SharedIndexInformer::wait_for_write) also returns this when the write has
     /// moved an object out of the informer's selector, and the store no longer has the object.
@@ -91,8 +92,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns [`WaitOutcome::NotCovered`] in these cases:
     ///
     /// - The object is outside the informer's namespace or label selector, and the store does not
-    ///   have the object. If the informer's queue has an older version of the object, the store
-    ///   receives this version, and soon removes it again.
+    ///   have the object. An older version of the object can still be queued; the store then has
+    ///   it for a short time.
     /// - The program [removes](Self::remove_namespace) the object's namespace from the informer
     ///   during the wait.
     ///
@@ -134,14 +135,8 @@ impl Shared {
         }
     }
 
-    /// Requests the current metadata of one object from the server.
-    ///
-    /// - `None`: the informer's source cannot read single objects, or the informer does not watch
-    ///   the object's namespace.
-    /// - `Ok(Ok(metadata))`: the object exists.
-    /// - `Ok(Err(version))`: the object does not exist. `version` is the resource version of the
-    ///   server's response.
-    /// - `Err(error)`: the request failed.
+    /// Requests the current metadata of one object from the server; see
+    /// [`read`](crate::__private::writes::read).
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -198,19 +193,18 @@ impl Shared {
     }
 
     /// Returns a function that checks whether the store lacks the object now. An object with the
-    /// same name and another UID is another object.
+    /// same name and another UID is another object, unless `object` has no UID.
     pub(crate) fn absence_check(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));
         move || {
             let cached = key.as_ref().and_then(|key| indexer.get(key));
-            cached.is_none_or(|cached| *cached.uid() != uid)
+            cached.is_none_or(|cached| !uid.is_missing() && *cached.uid() != uid)
         }
     }
 
-    /// Returns a receiver of the watermark of the object's namespace, or of the whole store if the
-    /// informer has one watch for all its objects. The watermark changes after the store has
-    /// changed. The channel is closed when the informer stops or the object's namespace is removed.
+    /// Returns a receiver of the watermark of the object's namespace or of the whole store. The
+    /// channel is closed when the informer stops or the object's namespace is removed.
     pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.source.as_ref() else {
             return self.watermark.clone();
@@ -220,13 +214,28 @@ impl Shared {
     }
 }
 
-async fn wait(
+/// Waits until `is_met` returns `true` for the current watermark. Fails when the channel is closed.
+pub(super) async fn until(
     mut watermark: watch::Receiver<ResourceVersion>,
+    is_met: impl Fn(&ResourceVersion) -> bool,
+) -> Result<(), watch::error::RecvError> {
+    loop {
+        // I8: `is_met` can drop objects, so it is called while the channel is not locked.
+        let current = watermark.borrow_and_update().clone();
+        if is_met(&current) {
+            return Ok(());
+        }
+        watermark.changed().await?;
+    }
+}
+
+async fn wait(
+    watermark: watch::Receiver<ResourceVersion>,
     has_reached: impl Fn(&ResourceVersion) -> bool,
     timeout: Duration,
 ) -> WaitOutcome {
-    match tokio::time::timeout(timeout, watermark.wait_for(has_reached)).await {
-        Ok(Ok(_)) => WaitOutcome::Reached,
+    match tokio::time::timeout(timeout, until(watermark, has_reached)).await {
+        Ok(Ok(())) => WaitOutcome::Reached,
         Ok(Err(_)) => WaitOutcome::Stopped,
         Err(_) => WaitOutcome::TimedOut,
     }

@@ -114,10 +114,8 @@ where
     }
 }
 
-/// Returns a longer name for an index of `#[derive(Informer)]`, because another index has the name
-/// `name`. The longer name contains `name` and the type `V` of the index's values.
-///
-/// Logs the conflict as an error, unless the informer already has an index with the longer name.
+/// Returns a longer index name, made of the taken `name` and the type `V`. Logs the conflict,
+/// unless the informer has an index with the longer name.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {

@@ -26,9 +26,8 @@ pub(crate) enum Source<K: 'static> {
 
 /// Handles to one reflector of a [`Source`].
 pub(crate) struct Part<K> {
-    /// The namespace of this reflector, and the ID of the reflector's feed. `None` if the informer
-    /// has one reflector for all objects. A namespace that is removed and added again gets a new
-    /// feed with another ID.
+    /// The namespace of this reflector, and the ID of its feed. `None` if the informer has one
+    /// reflector for all objects.
     pub(crate) namespace: Option<(Arc<str>, FeedId)>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(crate) status: ReflectorStatus,
@@ -55,9 +54,8 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
-/// Creates a source with one reflector per namespace, without namespaces: they are added later.
-/// `all` is the source of all namespaces, and describes the objects in messages. The [`SourceTask`]
-/// runs the reflectors.
+/// Creates a source without namespaces. Each namespace that is added later gets a reflector. `all`
+/// is the source of all namespaces, and supplies only the resource's name and the description.
 pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     all: &dyn ListerWatcher<K>,
@@ -104,6 +102,7 @@ impl<K: Send + Sync + 'static> Source<K> {
     /// Returns whether the informer still has the reflector `part`: its namespace was not removed.
     /// `false` after a removal, even if the namespace was added again, with another reflector.
     pub(crate) fn has(&self, part: &Part<K>) -> bool {
+        // A namespace that is removed and added again gets a feed with another ID.
         self.parts().iter().any(|current| current.namespace == part.namespace)
     }
 
@@ -124,14 +123,13 @@ impl<K: Send + Sync + 'static> SourceTask<K> {
     }
 
     /// Runs the reflectors until `shutdown`. The informer's initial list consists of the lists of
-    /// all namespaces that were added before this call. Namespaces that are added after the call,
-    /// even before the first poll, are listed too, but the informer syncs without waiting for their
-    /// lists.
+    /// all namespaces that were added before this call.
     ///
     /// # Cancel safety
     /// Dropping the future stops the work. Queued changes stay queued.
     pub(crate) fn run(self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + 'static {
         if let Self::Namespaces(task) = &self {
+            // Before the first poll, so that later namespaces do not belong to the initial list.
             task.begin();
         }
         async move {
@@ -153,9 +151,8 @@ impl<K: 'static> fmt::Debug for SourceTask<K> {
 }
 
 impl<K: 'static> Part<K> {
-    /// Returns the description of the source without the namespace, for an informer of several
-    /// namespaces. If the description does not contain the namespace as [`KubeListWatch`] writes
-    /// it, returns the resource.
+    /// Returns the source's description without the namespace, or the resource if the description
+    /// does not have the form of [`KubeListWatch`].
     ///
     /// [`KubeListWatch`]: informer_reflector::KubeListWatch
     fn description_without_namespace(&self) -> Arc<str> {

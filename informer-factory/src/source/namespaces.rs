@@ -60,8 +60,7 @@ struct State<K: 'static> {
     has_ended: bool,
 }
 
-/// One watched namespace, with handles to its reflector (`part`) and to its feed. The other fields
-/// wake tasks that wait for an event of this namespace.
+/// One watched namespace, with handles to its reflector (`part`) and to its feed.
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
@@ -186,9 +185,8 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Adds a namespace to the set, with its reflector `work`, which the informer's task then runs.
-    /// Returns `None` if the set did not have the namespace. If it did, drops `member` and `work`,
-    /// and returns the [`Completion`] of the namespace's initial list.
+    /// Adds a namespace and its reflector `work` to the set. If the set already has the namespace,
+    /// returns the [`Completion`] of that namespace's initial list.
     fn join(
         &self,
         namespace: Arc<str>,
@@ -279,10 +277,10 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the
-    /// informer's task has not started the reflector. If the set does not have the namespace,
-    /// returns `Err` with a [`Completion`] that is set when the store has no objects of the
-    /// namespace, and cancelled if the informer has ended.
+    /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the reflector
+    /// was never started.
+    ///
+    /// If the set lacks the namespace, the `Err` is the result of [`remove`](Self::remove).
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<MemberTask<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
@@ -314,9 +312,8 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Stops the reflector of a namespace that was removed from the set. A reflector that was never
-    /// started is in `work`, and is dropped. Returns a [`Completion`] that is set when the store
-    /// has no objects of the namespace.
+    /// Stops the reflector of a removed namespace. `work` is the reflector if it was never started.
+    /// Returns a [`Completion`] that is set when the store has no objects of the namespace.
     fn end_member(&self, member: &Member<K>, work: Option<MemberTask<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {

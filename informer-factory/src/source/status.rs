@@ -44,10 +44,9 @@ struct NamespacesStatus {
 #[derive(Debug, Default)]
 pub(super) struct Members {
     by_namespace: BTreeMap<Arc<str>, MemberStatus>,
-    /// The reflectors of removed namespaces that were still running at the last change of the set.
+    /// The reflectors of removed namespaces, if they can still be running.
     removed: Vec<ReflectorStatus>,
-    /// The sums of the counters of removed namespaces whose reflectors had ended at the last change
-    /// of the set.
+    /// The sums of the counters of all other removed namespaces, whose reflectors have ended.
     ended: Totals,
     pub(super) has_ended: bool,
 }

@@ -101,10 +101,10 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     }
 }
 
-/// Generates a call of the user's function. The trait that converts the result is imported only
-/// after the call, so that it cannot change the meaning of the user's code.
+/// Generates a call of the user's function, and the conversion of its result into index values.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     let (here, factory_path) = (hygienic_span(index), at(index.span, &model.factory_path));
+    // The import follows the call, because it could change the meaning of the user's code.
     quote_spanned! {here=> {
         let returned = #factory_path::__private::Returned(#factory_path::__private::call(object, #function));
         {
@@ -122,11 +122,10 @@ fn hygienic_span(index: &Index) -> Span {
 }
 
 /// Generates an expression that returns all values at a path of the object, such as `spec.image`.
-/// For each field of the path, the generated code iterates over up to two nested containers,
-/// because many fields are an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     let (here, factory_path, value) =
         (hygienic_span(index), at(index.span, &model.factory_path), value(index));
+    // A field can be two nested containers, such as `Option<Vec<_>>`, so each step iterates twice.
     let steps = path.iter().map(|Segment { field, key }| match key {
         Some(key) => quote_spanned! {here=>
             .flat_map(|at| (&at.#field).informer_entry(#key))

@@ -45,9 +45,9 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the added or updated object. `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether `apply` computes the values of a [`Function::OfKey`] for this object. `false` only
-    /// if the change replaced an object that has the same key, and so the same values. Has no
-    /// meaning if the change removed the object.
+    /// Whether [`AnyIndex::apply`] calls a [`Function::OfKey`] for an added or updated object.
+    /// `false` only if the change replaced an object that has the same key. Ignored if the change
+    /// removed the object.
     pub(crate) is_new: bool,
 }
 
@@ -80,9 +80,9 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
     failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
 }
 
-/// The size of a group of changes. Each index function runs for all changes of one group before any
-/// function runs for the next group. A [`Codec`](informer_core::Codec) keeps the last 32 decoded
-/// objects, so it decodes each encoded object only once for all functions.
+/// The number of changes in a chunk. All index functions run for one chunk before any of them runs
+/// for the next chunk.
+// A `Codec` keeps the last 32 decoded objects, so it decodes each object once for all functions.
 const COMPUTED_TOGETHER: usize = 32;
 
 /// Computes the values of all indexes for the changes ([`AnyIndex::compute`]). Must be called
@@ -108,8 +108,8 @@ pub(crate) trait AnyIndex: Send + Sync {
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
-    /// Calls the index function for one object, and returns the object's index values: a [`Values`]
-    /// as [`Computed`]. Must be called while no lock is held.
+    /// Calls the index function for one object, and returns its boxed [`Values`]. Must be called
+    /// while no lock is held.
     fn values_of(&self, object: &Cached<AnyObject>) -> Result<Computed, String>;
 
     /// Returns an empty container to which [`compute`](Self::compute) can append the index values
@@ -117,11 +117,9 @@ pub(crate) trait AnyIndex: Send + Sync {
     fn new_computed(&self, changes: usize) -> Computed;
 
     /// Calls a user's index function for each added or updated object, and appends the values to
-    /// `computed`. Must be called while no lock is held. Does nothing for a [`Function::OfKey`],
-    /// which is not user code: [`apply`](Self::apply) calls it.
+    /// `computed`. Must be called while no lock is held.
     ///
-    /// `changes` can be a part of a transaction. `first` is the position of its first change in the
-    /// transaction.
+    /// `first` is the position of the first of the `changes` in the transaction.
     fn compute(
         &self,
         changes: &[Change<AnyObject>],
@@ -130,19 +128,15 @@ pub(crate) trait AnyIndex: Send + Sync {
         failures: &mut Failures,
     );
 
-    /// Returns the number of values in `computed`, which [`compute`](Self::compute) has filled.
-    /// Returns `None` if the values are not computed before [`apply`](Self::apply): then each object
-    /// has at most one value.
+    /// Returns the number of index values in `computed`. Returns `None` if [`apply`](Self::apply)
+    /// computes the values, at most one for each object.
     fn computed_values(&self, computed: &Computed) -> Option<usize>;
 
-    /// Applies changes to the index. Returns failed changes, as positions in `applied`. A change
-    /// fails if the `Hash` or `Eq` of an index value panics; the index then lacks the object. A
-    /// failed change is not in the result if a later change in `applied` changes the same object.
+    /// Applies changes to the index: to `state` and `by_slot`. Returns the positions in `applied`
+    /// of the changes after which the index lacks the object, because the `Hash` or `Eq` of an
+    /// index value panicked.
     ///
-    /// - `state` is the index: for each index value, the slots of the objects that have it.
-    /// - `by_slot` has the index values for each slot. Both are updated.
-    /// - `computed` has the values that [`compute`](Self::compute) returned for the same changes.
-    ///   Drop it while no lock is held.
+    /// - `computed` has the index values for the same changes. Drop it while no lock is held.
     /// - `applied` has one element for each change; `None` if there was no object to remove.
     fn apply(
         &self,

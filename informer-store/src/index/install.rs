@@ -175,8 +175,8 @@ impl Build {
         }
     }
 
-    /// Updates the index to the snapshot `entries`: indexes all new or changed objects, and removes
-    /// objects that no longer exist. Returns how many objects have changed since the last call.
+    /// Updates the index to the snapshot `entries`. Returns how many objects have changed since the
+    /// last call.
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;

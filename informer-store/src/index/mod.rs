@@ -88,8 +88,9 @@ impl<V: IndexValue> IndexState<V> {
         self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// Adds the ID of each of `values` to `ids`. A value that the index does not have yet is moved
-    /// from `values` to the index. If the `Hash` or `Eq` of a value panics, `ids` is incomplete.
+    /// Appends the ID of each value to `ids`. Moves new values into the index.
+    ///
+    /// Panics if the `Hash` or `Eq` of a value panics. `ids` is then incomplete.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
         while let Some(value) = values.get(position) {
@@ -133,7 +134,7 @@ pub(crate) trait AnyIndexState: Send + Sync {
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn boxed_clone(&self) -> Box<dyn AnyIndexState>;
 
-    /// Returns whether adding this number of values makes the hash table grow.
+    /// Returns whether adding this number of values could make a large hash table grow.
     fn would_rebuild_large_table(&self, additional: usize) -> bool;
 
     /// Returns the objects that have any of `values`, which must be [`Values`] of this index.

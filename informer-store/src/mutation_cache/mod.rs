@@ -163,7 +163,7 @@ impl<K: 'static> MutationCache<K> {
     /// - The store has the same or a later version of the object, or the versions can't be
     ///   compared.
     /// - The store has reached the version of the write ([`Indexer::watermark`]), and lacks the
-    ///   object: the object has been deleted.
+    ///   object: the object counts as deleted.
     /// - The program has added the cache to the informer as an event handler, and the cache has
     ///   received the deletion of the object.
     /// - An earlier call has recorded a later version.
@@ -280,17 +280,15 @@ impl<K: 'static> MutationCache<K> {
     }
 }
 
-/// Returns whether a write is later than the state of the store:
-/// - If the store has the object, the write must have a later version than the stored object.
-/// - Otherwise, the store must not have reached the version of the write
-///   ([`Snapshot::watermark_for`]).
+/// Returns whether a write is later than the state of the store. For example, the store has an
+/// older version of the object.
 fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     let version = written.resource_version();
     match state.get(written.key()) {
         // The watermark does not matter: the written version can be quarantined, and the store then
         // keeps the older version.
         Some(stored) => version.is_newer_than(stored.resource_version()),
-        // I9: the store has all objects up to its watermark, so a missing object has been deleted.
+        // I9: the store has all objects up to its watermark, so a missing object counts as deleted.
         None => !state.watermark_for(written.key()).is_at_least(version),
     }
 }

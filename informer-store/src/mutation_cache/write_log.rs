@@ -7,8 +7,8 @@ use informer_core::{Cached, Deleted, ObjectKey, ResourceVersion, Uid};
 
 use super::recent::Recent;
 
-/// The maximum number of tombstones is the maximum number of writes times this factor. There are
-/// more tombstones because every deletion adds one, even if this process did not write the object.
+/// The maximum number of tombstones, as a multiple of the maximum number of writes.
+// Objects that other clients delete get tombstones, too.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
@@ -52,9 +52,10 @@ impl<K> WriteLog<K> {
         self.writes.iter(now)
     }
 
-    /// Records a write, unless a later version or the deletion of the object is known, or the
-    /// capacity is 0. Returns whether the write was recorded. All writes that the log drops,
-    /// including `object` if it is not recorded, are moved to `forgotten`.
+    /// Records a write, unless a later write or the deletion of the object is known. Returns
+    /// whether the write was recorded.
+    ///
+    /// Moves dropped writes to `forgotten`, for example `object` if it is not recorded.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self
@@ -70,8 +71,8 @@ impl<K> WriteLog<K> {
         self.writes.len() > 0
     }
 
-    /// Compares the recorded write of an object with `stored`, the object in the store. Removes and
-    /// returns a write that is not newer; keeps a newer write and returns `None`.
+    /// Removes and returns the recorded write of an object, unless the write is newer. `stored` is
+    /// the object in the store.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)
@@ -89,9 +90,8 @@ impl<K> WriteLog<K> {
         (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Adds a tombstone for a deleted object, and removes and returns the recorded write of this
-    /// object. If the write created the object again after the deletion, keeps the write and
-    /// returns `None`. Does nothing if the last state of the deleted object is unknown.
+    /// Adds a tombstone for a deleted object. Removes and returns the recorded write of the object,
+    /// unless the write created the object again.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
         // Without a last known state, the UID and the version of the object are unknown, so there
         // is nothing to record.

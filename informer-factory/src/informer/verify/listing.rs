@@ -67,9 +67,8 @@ pub(super) async fn list(
     }
 }
 
-/// Requests one object at the newest resource version, and ignores it. If the server's watch cache
-/// of the resource was idle, the request updates the cache, so that the next bookmark has a newer
-/// version.
+/// Lists one object at the newest resource version. This updates an idle watch cache of the server,
+/// so that its next bookmark is newer.
 pub(super) async fn refresh_watch_cache(
     part: &Part<AnyObject>,
     ingest: &Ingest,
@@ -81,11 +80,8 @@ pub(super) async fn refresh_watch_cache(
     Ok(())
 }
 
-/// Returns a source that lists the objects of `part`, and the [`Ingest`] that reads the metadata of
-/// these objects.
-///
-/// If `part.lister_watcher` can list only the metadata of objects, returns a source that does so,
-/// and an [`Ingest`] for metadata. If not, returns `part.lister_watcher` and `ingest` unchanged.
+/// Returns a source for the objects of `part`, and the [`Ingest`] that reads their metadata. If
+/// possible, the source lists only metadata.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),

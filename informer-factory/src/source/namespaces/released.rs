@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// The number of names that a cleanup keeps: the names of the last 10,000 removed namespaces. A
-/// cleanup limits the memory as soon as twice as many names are recorded.
+/// A cleanup keeps the names of this number of latest removals, and names with waiters. It runs
+/// when twice as many names are recorded.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
 #[derive(Default)]
@@ -47,9 +47,8 @@ impl ReleasedNames {
         }
     }
 
-    /// Removes the name of a namespace, because the namespace is added again. Returns the
-    /// completion of the callers that wait for this namespace, if any. The caller of `remove` must
-    /// [set](Completion::set) the completion.
+    /// Removes the name of a namespace that is added again. The caller must
+    /// [set](Completion::set) the returned completion, for which other callers wait.
     pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.watched_again
     }

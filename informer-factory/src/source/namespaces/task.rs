@@ -16,8 +16,8 @@ use super::Namespaces;
 use crate::source::SourceStatus;
 
 /// How long the server must refuse (403) a namespace before the informer syncs without it.
-/// Temporary refusals usually end earlier: they occur just after the server has started, or when a
-/// role binding is created together with the workload.
+// Temporary refusals usually end earlier. They occur just after the server has started, or when a
+// role binding is created together with the workload.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 /// The reflector of one namespace, ready to run, and its feed.
@@ -63,8 +63,8 @@ impl<K: Send + Sync + 'static> MemberTask<K> {
     }
 }
 
-/// Waits until the server has refused (403) all requests of a reflector during [`MIN_REFUSAL`], and
-/// returns the health at that time. If the reflector ends first, the future never completes.
+/// Returns the health once the server has refused (403) all requests of a reflector for
+/// [`MIN_REFUSAL`]. Never completes if the reflector ends first.
 async fn wait_for_refusal(mut status: ReflectorStatus) -> Health {
     let mut since = None;
     loop {
@@ -98,9 +98,8 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
-    /// Determines the namespaces of the informer's initial list: those that the informer has now.
-    /// The informer syncs without waiting for namespaces that are added later. Call this method
-    /// before [`run`](Self::run).
+    /// Makes the informer's sync wait for the initial lists of the current namespaces only. Call
+    /// this method before [`run`](Self::run).
     pub(in crate::source) fn begin(&self) {
         self.namespaces.queue.start_feeds();
     }
