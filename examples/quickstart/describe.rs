@@ -78,8 +78,8 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
     (old != new).then(|| format!("{what} {old} → {new}"))
 }
 
-/// Joins the descriptions in `changes`. If there are none, returns the name of the first changed
-/// part. `parts` contains the names of the parts of the object, and whether each part has changed.
+/// Joins `changes`. If there are none, returns the first part that differs: for example, `status`
+/// for the parts `[("spec", false), ("status", true)]`.
 fn summarize(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);

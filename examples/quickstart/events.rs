@@ -14,10 +14,8 @@ use crate::describe::Describe;
 const LINES_PER_SECOND: u64 = 10;
 
 /// Returns an event handler, and the receiver of the lines that the handler prints.
-///
-/// Handlers run on the async runtime and must not block, but writing to a terminal can block. So the handler sends its
-/// lines to a channel, and the main loop writes them.
 pub(crate) fn printer() -> (Printer, Lines) {
+    // Handlers must not block, but writing to a terminal can. So the main loop writes the lines.
     let (sender, receiver) = unbounded_channel();
     let tally = Arc::<Tally>::default();
     let printer = Printer { tally: Arc::clone(&tally), lines: sender };

@@ -23,10 +23,11 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::foo::{Foo, FooIndices, FooInformers, FooStatus};
 
-/// The name of the `ConfigMap` that has an entry for each `Foo`. The garbage collector cannot remove entries,
-/// only whole objects. So the controller removes the entry of a deleted `Foo`, and a finalizer keeps the
-/// `Foo` until the entry is removed.
+/// The name of the `ConfigMap` that has an entry for each `Foo`.
 pub(crate) const DIRECTORY: &str = "foo-directory";
+
+// The garbage collector cannot remove entries, only whole objects. So this finalizer keeps a
+// deleted `Foo` until the controller has removed its entry.
 const FINALIZER: &str = "sample.example.com/directory";
 
 pub(crate) struct FooController {
@@ -38,8 +39,8 @@ pub(crate) struct FooController {
     events: Recorder,
 }
 
-/// Watches the `Foo`s and Deployments of a namespace, and reconciles the `Foo`s while this process
-/// is the leader. Before the process becomes the leader, it only keeps its caches up to date.
+/// Keeps the caches of a namespace up to date, and reconciles its `Foo`s while this process is the
+/// leader.
 pub(crate) async fn run(
     client: Client,
     namespace: &str,
@@ -140,8 +141,7 @@ impl FooController {
         Ok(Reconciled::Done)
     }
 
-    /// Writes the finalizers of a `Foo` with the resource version of the cached object, so that the
-    /// write fails if the object on the server is newer than the cached one.
+    /// Writes the finalizers of a `Foo`. Fails if the object on the server is newer than `foo`.
     async fn set_finalizers(
         &self,
         foo: &Cached<Foo>,
@@ -184,8 +184,8 @@ impl FooController {
         Ok(Some(writes.track(&self.deployments, &*deployment, patch).await?))
     }
 
-    /// Writes the status of a `Foo` if the status has changed. Before the write, sends a Kubernetes
-    /// event if the field `problem` or `observed_generation` of the status has changed.
+    /// Writes the status of a `Foo` if it has changed. Before the write, sends a Kubernetes event
+    /// if `problem` or `observed_generation` has changed.
     async fn report(
         &self,
         foo: &Cached<Foo>,

@@ -6,8 +6,11 @@
 //!
 //! ```text
 //! cargo run --example sample-controller
-//! cargo run --example sample-controller -- controller --namespace default   # in your cluster, which must define `Foo`
+//! cargo run --example sample-controller -- controller --namespace default
 //! ```
+//!
+//! The second command runs one controller in your cluster. First define `Foo`, and create an empty
+//! `ConfigMap` named `foo-directory` in the namespace.
 
 #![allow(clippy::disallowed_names, reason = "in the sample-controller, a `Foo` is called foo")]
 

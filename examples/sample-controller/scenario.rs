@@ -25,8 +25,7 @@ use crate::{Failure, LEASE, deployments};
 
 const FOOS: usize = 100;
 
-/// The number of Deployments of `Foo`s at which the first leader is killed. It is much smaller than [`FOOS`],
-/// so that the leader is killed before it completes its work.
+/// The first leader is killed when this many of the [`FOOS`] have a Deployment.
 const KILLED_AT: usize = 8;
 
 /// Timeout of waits for changes in the cluster; a working program never reaches it.
@@ -188,8 +187,8 @@ impl Scenario {
         Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
     }
 
-    /// Returns whether the `Foo`s with these numbers are in their desired state, and nothing is left of the first
-    /// `Foo`, which was deleted. A server without garbage collection may keep the Deployment of that `Foo`.
+    /// Returns whether the `Foo`s with these numbers are in their desired state, and the deleted
+    /// first `Foo` is gone.
     async fn are_in_desired_state(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
@@ -217,22 +216,23 @@ impl Scenario {
         });
         let first = foo(0).name_any();
         let is_gone = !directory.contains_key(&first) && foos.iter().all(|foo| foo.name_any() != first);
+        // A server without garbage collection keeps the Deployment of the first `Foo`.
         let is_collected =
             deployments.iter().all(|it| it.owner_references().iter().all(|owner| owner.name != first));
         Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
     }
 
-    /// Returns whether the objects of deleted owners are deleted on this server. The simulator
-    /// deletes them. On a real server, the controller manager does. A namespace with a service
-    /// account `default` shows that a controller manager runs, because it creates these accounts.
+    /// Returns whether this server deletes the objects of deleted owners.
     async fn collects_garbage(&self) -> Result<bool, Failure> {
+        // The simulator does. On a real server, the controller manager does, which also creates the
+        // service account `default` of each namespace.
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Returns whether the pods of Deployments become ready. A real server needs a node and a
-    /// controller manager; on the simulator, the scenario runs a substitute for the Deployment
-    /// controller.
+    /// Returns whether the replicas of Deployments become available.
     async fn runs_pods(&self) -> Result<bool, Failure> {
+        // A real server needs a node and a controller manager. On the simulator, `deployments::run`
+        // reports them as available.
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
     }

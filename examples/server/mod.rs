@@ -60,9 +60,10 @@ impl Server {
             .await?)
     }
 
-    /// Deletes the namespace that [`start`](Self::start) created for this program. Also stops the
-    /// simulator, if the server is simulated. Drop all other clients of the server before this
-    /// call: the simulator waits up to two seconds for their connections to close.
+    /// Deletes the namespace of this program, and stops the simulator if the server is simulated.
+    ///
+    /// Drop all other clients first: the simulator waits up to two seconds until their connections
+    /// are closed.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
         let namespaces = Api::<Namespace>::all(self.client);
         namespaces.delete(&self.namespace, &DeleteParams::background()).await?;

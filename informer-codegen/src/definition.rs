@@ -172,11 +172,8 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Checks that Rust types can be generated for the version. The error is the reason why they
-/// cannot.
-///
-/// Returns the top-level fields of the schema that the generated types lack: a `status` without
-/// properties, and all fields except `apiVersion`, `kind`, `metadata`, `spec` and `status`.
+/// Returns the top-level fields of the schema that the generated types lack. The error is the
+/// reason why no types can be generated.
 fn check_version(version: &Version) -> Result<Vec<String>, &'static str> {
     if ident(&version.name).is_err() {
         return Err("its name cannot be a name in Rust; use kube's DynamicObject");

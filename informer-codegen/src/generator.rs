@@ -85,11 +85,25 @@ fn generate(
     let mut files = Files::new();
     files.insert(ROOT.to_owned(), format::source(folder, MARK, &root(lowered))?);
     for module in &lowered.modules {
+        let is_root = |name: &String| {
+            let mut kinds = module.kinds.iter().map(|kind| &definitions[kind.definition].kind);
+            kinds.any(|kind| types::root_name(kind) == *name)
+        };
         let mut names = Vec::new();
         for kind in &module.kinds {
             let definition = &definitions[kind.definition];
             let source = types(definition, &module.version)?;
             let types = types::Types::parse(definition, &module.version, &source)?;
+            if let Some(name) = types.index_trait().filter(is_root) {
+                bail!(
+                    "the type of a kind and the trait for the indexes of `{}` ({}) of {} both have the name \
+                     `{name}`; {}",
+                    definition.kind,
+                    module.version,
+                    definition.path.display(),
+                    types::INSTEAD
+                );
+            }
             let text = types.text(folder, definition, &module.version)?;
             files.insert(module.path(&kind.file.to_string()), text);
             names.push((&kind.file, types.exports()));
@@ -159,6 +173,8 @@ fn example(group: &Group) -> String {
 mod tests {
     use std::fs;
 
+    use serde_json::json;
+
     use super::*;
     use crate::shared::format::tests::root;
 
@@ -212,6 +228,28 @@ mod tests {
         assert_eq!(files.len(), 1 + 4 + 6, "{:?}", files.keys());
         assert_eq!(files, generated(&[vec![d, c, b, a]]));
         assert_eq!(files, generated(&[vec![c], vec![b, d], vec![a]]));
+    }
+
+    #[test]
+    fn kind_with_the_name_of_an_index_trait_is_reported() {
+        let selectable = json!([{ "jsonPath": ".spec.image" }]);
+        let value = json!({ "spec": { "versions": [{ "name": "v1", "selectableFields": selectable }] } });
+        let definitions = ["Door", "DoorIndices"].map(|kind| Definition {
+            path: "a.yaml".into(),
+            group: "example.com".into(),
+            kind: kind.into(),
+            plural: kind.to_lowercase() + "s",
+            short: Vec::new(),
+            namespaced: true,
+            versions: vec!["v1".into()],
+            value: value.clone(),
+        });
+        let spec = |definition: &Definition, version: &str| {
+            spec(definition, version).map(|source| source.replace("a: BTreeMap<u8, u8>", "image: String"))
+        };
+        let lowered = lower::lower(&definitions).unwrap();
+        let message = generate(&definitions, &lowered, spec, &root()).unwrap_err().to_string();
+        assert!(message.contains("`DoorIndices`") && message.contains("`Door` (v1) of a.yaml"), "{message}");
     }
 
     fn refused(out: &Path) -> String {

@@ -23,9 +23,11 @@ pub(crate) fn accessors<'a>(
 ) -> anyhow::Result<BTreeMap<&'a str, String>> {
     let free =
         |name: &str| ident(name).is_ok() && !GROUPS.contains(&name) && !FACTORY_METHODS.contains(&name);
-    let longest = groups.keys().map(|group| group.split('.').count()).max().unwrap_or_default();
     let mut lengths: BTreeMap<&str, usize> = groups.keys().map(|group| (*group, 1)).collect();
-    for _ in 0..=longest {
+    // Each round appends at least one label. If a round has no label to append, no later round
+    // changes a name.
+    let labels: usize = groups.keys().map(|group| group.split('.').count()).sum();
+    for _ in 0..=labels {
         let names: BTreeMap<&str, String> =
             lengths.iter().map(|(group, labels)| (*group, name(group, *labels))).collect();
         let types = |group: &str| type_names(&names[group], &groups[group]);
@@ -100,6 +102,15 @@ mod tests {
         assert_eq!(names(&["type.example.com"]), ["type_example"]);
         assert_eq!(names(&["a.b.example", "a.c.example"]), ["a_b", "a_c"]);
         assert_eq!(names(&["a.b.c.example", "a.b.d.example", "a_b"]), ["a_b_c", "a_b_d", "a_b"]);
+    }
+
+    #[test]
+    fn longer_name_that_is_taken_gets_further_labels() {
+        // Each round of longer names takes the name of one more group.
+        assert_eq!(
+            names(&["a.b.z", "a.q.z", "a-b.c.z", "a-b-c.d.z", "a-b-c-d.e.z"]),
+            ["a_b_c_d_e", "a_b_c_d_z", "a_b_c_z", "a_b_z", "a_q"]
+        );
     }
 
     #[test]

@@ -87,8 +87,8 @@ fn input(definition: &Value, version: &str) -> Value {
     value
 }
 
-/// Removes nullable fields from the lists of required fields, because kopium ignores `nullable`. The
-/// Rust type of a field that is not required is an `Option`, which can be decoded from `null`.
+/// Removes nullable fields from the lists of required fields, so that their Rust type is an
+/// `Option`. kopium ignores `nullable`.
 fn make_nullable_optional(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -165,8 +165,8 @@ fn plain_text(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Changes a line of Markdown so that rustdoc finds no code in its quote or list item: neither a
-/// fence after the marker, nor text that is indented after the marker.
+/// Turns code after a quote or list marker into text. For example, `>     one`, which Markdown
+/// treats as indented code, becomes `> one`.
 fn without_nested_code(line: &str) -> String {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_marker =
@@ -179,8 +179,8 @@ fn without_nested_code(line: &str) -> String {
     format!("{marker} {rest}")
 }
 
-/// If this line can open or close a code block, returns two lines with the same characters. The
-/// first closes a block, and the second opens a block that rustdoc does not test.
+/// Returns the closing and the opening line of a code block, if this line is one of the two. For
+/// example, `~~~yaml` gives `~~~` and `~~~text`: rustdoc does not test a block of `text`.
 fn fence(line: &str) -> Option<(&'static str, &'static str)> {
     // "```kubectl get pods```" is text: a line that opens a block has no further backticks.
     let is_text = |rest: &str| rest.trim_start_matches('`').contains('`');

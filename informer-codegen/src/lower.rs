@@ -127,7 +127,11 @@ fn version(
 fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
     let Definition { kind: name, plural: resource, .. } = definition;
     // If the name of the resource is not the plural of the kind, the accessor has the resource's name.
-    let accessor = plural(name, resource).unwrap_or_else(|_| resource.replace('-', "_"));
+    let mut accessor = plural(name, resource).unwrap_or_else(|_| resource.replace('-', "_"));
+    // The generated type of the version already has this method.
+    if accessor == "factory" {
+        accessor += "_kind";
+    }
     let type_name = ident(&root_name(name))?;
     Ok(Kind {
         accessor: ident(&accessor)?,
@@ -139,4 +143,27 @@ fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
         derived: true,
         gate: Gate::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn accessor_is_not_the_method_factory() {
+        let definition = Definition {
+            path: "a.yaml".into(),
+            group: "example.com".into(),
+            kind: "Factory".into(),
+            plural: "factory".into(),
+            short: Vec::new(),
+            namespaced: true,
+            versions: vec!["v1".into()],
+            value: Value::Null,
+        };
+        let lowered = lower(&[definition]).unwrap();
+        assert_eq!(lowered.groups[0].versions[0].kinds[0].accessor, "factory_kind");
+    }
 }

@@ -22,14 +22,14 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// Replacements in the output of kopium, so that users do not need the crate chrono: the type of
-/// chrono, and the new type. `NaiveDate`, a date without a time, becomes a `String`, because
-/// Kubernetes has no such type.
+/// The types of the crate chrono in kopium's output, and their replacements. So users do not need
+/// chrono.
+// `NaiveDate` is a date without a time. Kubernetes has no such type.
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
 /// What a user can do if kopium's output for a definition is not usable.
-const INSTEAD: &str = "do not pass this definition, and use kube's DynamicObject for its objects";
+pub(crate) const INSTEAD: &str = "do not pass this definition, and use kube's DynamicObject for its objects";
 
 /// The start of the derive attribute of kopium's spec type.
 const SPEC: &str = "#[derive(CustomResource, ";
@@ -51,9 +51,8 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Parses the output of kopium, and adds the missing imports and the missing types. Also adds
-    /// the derive `Informer`. The derive's attribute declares indexes for the selectable fields of
-    /// the definition.
+    /// Parses the output of kopium. Adds the missing imports and types, the derive `Informer`, and
+    /// the indexes for selectable fields.
     pub(crate) fn parse(definition: &Definition, version: &str, source: &str) -> anyhow::Result<Self> {
         let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
         // Skip the comments at the start, which contain the command line of kopium.
@@ -119,8 +118,16 @@ impl Types {
     /// with the lookup methods of the indexes.
     pub(crate) fn exports(&self) -> TokenStream {
         let root = &self.root;
-        let indexes = format_ident!("{}", indexes_name(&root.to_string()));
-        if self.indexes.is_empty() { quote!(#root) } else { quote!({#root, #indexes}) }
+        match self.index_trait().map(|name| format_ident!("{name}")) {
+            None => quote!(#root),
+            Some(index_trait) => quote!({#root, #index_trait}),
+        }
+    }
+
+    /// Returns the name of the trait with the lookup methods of the indexes. `None` if there are no
+    /// indexes.
+    pub(crate) fn index_trait(&self) -> Option<String> {
+        (!self.indexes.is_empty()).then(|| indexes_name(&self.root.to_string()))
     }
 
     pub(crate) fn text(
@@ -155,9 +162,8 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for unknown values to each enum whose variants have no fields, unless the enum is
-/// `Copy`. Without this variant, an object with a value that only a newer definition allows could
-/// not be decoded.
+/// Adds a variant for unknown values to each enum without fields, so that objects with values of a
+/// newer definition can be decoded.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {
@@ -166,6 +172,7 @@ fn open_enums(source: &str, file: &syn::File) -> String {
         let is_copy = item.attrs.iter().any(|attribute| {
             attribute.path().is_ident("derive") && attribute.to_token_stream().to_string().contains("Copy")
         });
+        // A `Copy` enum cannot contain an unknown value, which is a `String`.
         if has_fields || is_copy {
             continue;
         }
@@ -185,12 +192,8 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Appends an alias of `serde_json::Value` to `source` for each missing type. Returns the result. A
-/// missing type is a type that kopium's code uses and does not define. kopium does not define a
-/// type if the schema does not name its fields.
-///
-/// `file` is kopium's code, and `defined` has the names of the types in this code. The names of all
-/// missing types begin with `root`, the name of the kind's own type.
+/// Appends an alias of `serde_json::Value` to `source` for each type that kopium's code uses and
+/// does not define. `file` is kopium's code, and `defined` has the names of its types.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {
@@ -202,6 +205,8 @@ fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<S
             _ => {}
         }
     }
+    // kopium does not define a type if the schema does not name its fields. The names of these
+    // types begin with the name of the kind's own type.
     let missing =
         named.iter().filter(|name| name.starts_with(root) && *name != root && !defined.contains(*name));
     missing.fold(source.to_owned(), |source, name| {
@@ -211,14 +216,14 @@ fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<S
     })
 }
 
-/// Removes the attribute for the status if its type does not exist. kopium prints the attribute
-/// without the type if the status has no properties and another type has a name that ends in
-/// `Status`.
+/// Removes the attribute for the status if its type does not exist.
 fn without_missing_status(source: String, root: &str, defined: &BTreeSet<String>) -> String {
     let status = format!("{root}Status");
     if defined.contains(&status) {
         return source;
     }
+    // kopium prints the attribute for a status without properties if the name of another type ends
+    // in `Status`.
     source.replace(&format!("#[kube(status = \"{status}\")]\n"), "")
 }
 

@@ -81,8 +81,8 @@ impl InformerMetrics {
 /// The state of an informer at the time of a request for the metrics.
 struct Informer {
     report: InformerReport,
-    /// The label `object`: the name of the object type. A number follows the name if an earlier
-    /// informer has the same resource and the same name of the object type.
+    /// The label `object`: the name of the object type, such as `PodView`. The next informer with
+    /// the same labels has `PodView 2`.
     object: String,
     counts: ReflectorCounts,
     /// The statistics of the handlers, by name. Handlers with the same name share an entry, which
@@ -145,9 +145,8 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
     (Counter, "reflector_watches", "Number of opened watches", |it| Some(it.counts.watches as f64)),
 ];
 
-/// The metrics whose series have a label in addition to `resource` and `object`. Each tuple has the
-/// name of the additional label, the metric's kind, name and help text, and a function. The
-/// function returns a number for each value of the additional label.
+/// The metrics with an additional label. Each tuple has the label's name, then the metric's kind,
+/// name, help text, and a function that returns a number per label value.
 const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]

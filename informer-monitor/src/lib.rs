@@ -83,9 +83,10 @@ fn write<L: EncodeLabelSet>(
     Ok(())
 }
 
-/// Returns the name of a Rust type without its path and its type parameters. The path of a type of
-/// k8s-openapi contains the version of Kubernetes, so an update would begin new series of metrics.
+/// Returns the name of a Rust type without its path and its type parameters.
 fn short(type_name: &str) -> &str {
+    // The path of a k8s-openapi type contains the version of Kubernetes. As a label, it would begin
+    // new series after an update.
     let name = type_name.split('<').next().unwrap_or(type_name);
     name.rsplit("::").next().unwrap_or(name)
 }

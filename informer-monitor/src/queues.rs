@@ -54,7 +54,7 @@ pub struct QueueMetrics {
 #[derive(Default)]
 struct Shared {
     queues: Mutex<BTreeMap<String, Numbers>>,
-    followed: Mutex<Vec<Followed>>,
+    followed: Mutex<Vec<Arc<Followed>>>,
 }
 
 /// A followed queue. `gauges` returns `None` once the queue has been dropped.
@@ -69,8 +69,8 @@ struct Followed {
 struct Gauges {
     /// The number of queued keys.
     depth: u64,
-    /// The number of keys that workers have, and for how long the workers have had them. `None` for
-    /// queues that were built without metrics, because such queues record no times.
+    /// The number of keys that workers have, and how long the workers have had them. `None` for
+    /// queues that were built without metrics.
     unfinished: Option<UnfinishedWork>,
 }
 
@@ -134,7 +134,8 @@ impl QueueMetrics {
             let (depth, unfinished) = observe()?;
             Some(Gauges { depth: depth as u64, unfinished })
         });
-        self.shared.followed.lock().push(Followed { name: queue.name().to_owned(), gauges });
+        let followed = Arc::new(Followed { name: queue.name().to_owned(), gauges });
+        self.shared.followed.lock().push(followed);
     }
 
     fn change(&self, queue: &str, change: impl FnOnce(&mut Numbers)) {
@@ -145,23 +146,27 @@ impl QueueMetrics {
         change(queues.entry(queue.to_owned()).or_default());
     }
 
-    /// Reads the depth and the unfinished work of all followed queues. Merges the values of queues
-    /// with the same name, and forgets dropped queues.
-    ///
-    /// Also returns the names of the queues that have been dropped since the last call.
+    /// Returns the current values of all followed queues by name, and the names of the queues that
+    /// were dropped since the last call.
     fn gauges(&self) -> (BTreeMap<String, Gauges>, BTreeSet<String>) {
-        let mut followed = self.shared.followed.lock();
+        // I8: a call of `Followed::gauges` can drop the queue with its keys, so the calls are made
+        // without the lock.
+        let followed = self.shared.followed.lock().clone();
         let mut found = BTreeMap::<String, Gauges>::new();
+        let mut ended = Vec::new();
+        for queue in &followed {
+            match (queue.gauges)() {
+                Some(gauges) => found.entry(queue.name.clone()).or_default().merge(&gauges),
+                None => ended.push(queue),
+            }
+        }
         let mut dropped = BTreeSet::new();
-        followed.retain(|queue| match (queue.gauges)() {
-            Some(gauges) => {
-                found.entry(queue.name.clone()).or_default().merge(&gauges);
-                true
-            }
-            None => {
+        self.shared.followed.lock().retain(|queue| {
+            let has_ended = ended.iter().any(|&ended| Arc::ptr_eq(ended, queue));
+            if has_ended {
                 dropped.insert(queue.name.clone());
-                false
             }
+            !has_ended
         });
         (found, dropped)
     }
@@ -261,6 +266,19 @@ mod tests {
     use prometheus_client::registry::Registry;
 
     use super::*;
+
+    #[test]
+    fn queues_are_read_without_a_lock() {
+        let metrics = QueueMetrics::new();
+        let shared = Arc::downgrade(&metrics.shared);
+        let gauges = Box::new(move || {
+            let shared = shared.upgrade()?;
+            let is_unlocked = shared.followed.try_lock().is_some();
+            is_unlocked.then(Gauges::default)
+        });
+        metrics.shared.followed.lock().push(Arc::new(Followed { name: "pods".to_owned(), gauges }));
+        assert!(metrics.gauges().0.contains_key("pods"));
+    }
 
     #[test]
     fn series_of_followed_queue_return_after_a_racing_scrape() {

@@ -11,13 +11,14 @@ use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
 use crate::table::{Column, Order, Row};
 
-/// Which documents the task `terminal::read` requests from the inspector, again and again: the
-/// overview, unless paused, and the details of one informer.
+/// The documents that the task `terminal::read` requests from the inspector after each interval:
+/// the overview, and the details of one informer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The identifier of the informer whose details are requested.
     pub(crate) informer: Option<String>,
-    /// Whether requests for the overview are paused.
+    /// Whether requests are paused. When another informer is selected, its details are still
+    /// requested, once.
     pub(crate) is_paused: bool,
 }
 
@@ -35,9 +36,8 @@ pub(crate) struct App {
     pub(crate) rows: Vec<Row>,
     pub(crate) controllers: Vec<Controller>,
     pub(crate) memory: Option<u64>,
-    /// The result of the last completed request for details, with the informer's identifier. The
-    /// informer is possibly no longer selected. A failed request does not replace existing details
-    /// of the same informer.
+    /// The details of the informer with this identifier, or the reason why their request failed.
+    /// The informer is possibly no longer selected.
     details: Option<(String, Result<Details, Text>)>,
     /// The reason why the last request for the overview failed.
     pub(crate) lost: Option<Text>,
@@ -154,8 +154,7 @@ impl App {
     }
 
     /// Returns the selected row and the details of its informer; `None` if no row is visible. The
-    /// details are `None` until the inspector has responded, and `Err` with the reason if they
-    /// could not be read.
+    /// details are `None` until the inspector has responded.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

@@ -223,8 +223,8 @@ impl Informer {
     }
 }
 
-/// The numbers of an informer's events and handler calls per second. Both fields are `None` if the
-/// numbers cannot be computed, for example if the previous [`Overview`] lacks this informer.
+/// The numbers of an informer's events and handler calls per second. Both are `None` if they are
+/// unknown, for example for a new informer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) events: Option<f64>,
@@ -232,7 +232,7 @@ pub(crate) struct Rates {
 }
 
 /// The time of the previous [`Overview`], and the numbers of each informer's events and handler
-/// calls at that time. Rates are computed from these numbers and the next [`Overview`].
+/// calls at that time.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     at: u64,
@@ -240,9 +240,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the rates since the previous overview, by the identifier of the informer. If the
-    /// observed program has restarted since then, all rates are `None`. `age`, the time since the
-    /// previous overview was received, is only used to detect a restart.
+    /// Returns the rates since the previous overview, by the identifier of the informer. `age` is
+    /// the time since that overview was received.
     pub(crate) fn rates(&mut self, overview: &Overview, age: Duration) -> HashMap<String, Rates> {
         // `inspector.js` of informer-monitor computes the same rates for the inspector's page, but
         // does not check whether the program has restarted.

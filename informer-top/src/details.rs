@@ -56,10 +56,8 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns three texts about an informer:
-/// - its health
-/// - its objects and resource versions
-/// - its numbers of events, lists and watches, and the rate of its handler calls
+/// Returns three texts about an informer. They show its health, its objects, and its activity, for
+/// example the number of lists.
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();
@@ -152,10 +150,10 @@ fn more(row: &Row, details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns the first `most` lines, each about one `noun`. If there are others, adds a line with
-/// their number, which begins with `lead`. `total` can exceed the number of lines, because the
-/// inspector sends only a part of a long list.
+/// Returns the first `most` lines. If there are others, adds a line with their number, for example
+/// `and 3 more parked keys`.
 fn first(mut lines: Vec<String>, most: usize, total: u64, lead: &str, noun: &str) -> Vec<String> {
+    // The inspector sends only a part of a long list.
     let all = total.max(lines.len() as u64);
     lines.truncate(most);
     let others = all - lines.len() as u64;

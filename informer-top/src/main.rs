@@ -40,6 +40,8 @@ struct Args {
     )]
     address: Address,
 
+    // No option has the token itself as its value, because other users of the machine can see the
+    // arguments.
     #[arg(
         long,
         value_name = "FILE",
@@ -92,9 +94,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the inspector's token: the content of the file `--token-file` or, without this option,
-/// of the variable `INFORMER_TOP_TOKEN`. No option has the token itself as its value, because other
-/// users of the machine can see a program's arguments.
+/// Returns the inspector's token, from the file `--token-file` or from the variable
+/// `INFORMER_TOP_TOKEN`.
 fn token(args: &Args) -> Result<Option<String>, String> {
     let token = match &args.token_file {
         Some(path) => std::fs::read_to_string(path)

@@ -66,9 +66,10 @@ async fn terminated() {
     std::future::pending().await
 }
 
-/// Reads the overview and the details of the selected informer after each interval, except during a
-/// pause. When another informer is selected, reads its details at once. Ends when the receiver of
-/// the results is dropped.
+/// Reads the overview and the details of the selected informer after each interval. Reads the
+/// details of a newly selected informer at once.
+///
+/// Returns only if a channel is closed.
 pub(crate) async fn read(
     client: Client,
     interval: Duration,

@@ -77,14 +77,14 @@ fn split(area: Rect, lines: usize) -> [Rect; 2] {
 }
 
 /// Returns the number of lines for the table. `informer` and `controllers` are the numbers of lines
-/// of the panes below the table. If the informer's pane would have fewer than [`MIN_PANE`] lines,
-/// the table fills `body`, and both panes are hidden.
+/// of the panes below the table.
 fn table_height(app: &App, body: Rect, informer: usize, controllers: usize) -> usize {
     let body = usize::from(body.height);
     let free = body.saturating_sub(controllers.min(body / 3));
-    // The table gets at least half of `free`, if it has so many lines. Two lines are added to the
-    // rows: the titles of the columns, and an empty line above the panes.
+    // Two lines are added to the rows: the titles of the columns, and an empty line above the
+    // panes.
     let height = (app.visible().len() + 2).min(free.saturating_sub(informer).max(free / 2));
+    // Without enough room for the informer's pane, the table hides both panes.
     if free - height < MIN_PANE { body } else { height }
 }
 
@@ -109,7 +109,7 @@ fn shortened(mut lines: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>>
 }
 
 /// Returns the first lines of the screen: the state of the connection, the health of the informers,
-/// and sums over all informers, such as the number of objects.
+/// and sums such as the number of objects.
 pub(crate) fn header(app: &App, columns: usize) -> Vec<String> {
     let age = match app.age().as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

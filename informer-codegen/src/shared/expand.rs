@@ -16,7 +16,7 @@ const WIDTH: usize = 104;
 /// The content of a generated file.
 #[derive(Debug)]
 pub struct Module {
-    /// The documentation at the start of the file.
+    /// The lines of the documentation at the start of the file.
     pub docs: Vec<String>,
     /// The parts of the file, in their order.
     pub parts: Vec<Part>,
@@ -125,11 +125,8 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// Generates the code of `items`: one [`Part`] for all items that have the same [`Gate`].
-///
-/// - `gate` returns the gate of an item.
-/// - `expand` generates the code of all items with the same gate.
-/// - `outer` is the gate of the surrounding code. Items with this gate need no further macros.
+/// Generates one [`Part`] for all items that have the same [`Gate`]. `expand` generates the code of
+/// these items, and `outer` is the gate of the surrounding code.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,
@@ -146,6 +143,7 @@ fn by_gate<T>(
     let expand = |of: &Gate| {
         let items: Vec<&T> = items.iter().filter(|item| gate(item) == of).collect();
         let part = vec![Part::Items(expand(&items))];
+        // The surrounding code already has the macros of `outer`.
         if of == outer { part } else { gated(of, part) }
     };
     gates.into_iter().flat_map(expand).collect()

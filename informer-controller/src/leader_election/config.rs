@@ -98,10 +98,7 @@ impl LeaderElectionConfig {
         self.renew_deadline / 2
     }
 
-    /// Returns how long the leader's work can run without a renewal of the lease. Default: 12.5 s.
-    ///
-    /// The leader cancels the work earlier, at the renew deadline. If the work has not ended at
-    /// this limit, the leader drops the future of the work.
+    /// Returns the time from the last renewal until cancelled work is dropped. Default: 12.5 s.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }

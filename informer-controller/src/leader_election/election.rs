@@ -81,15 +81,14 @@ impl Election {
         self.seen.as_ref().and_then(|(lease, _)| record::holder(lease))
     }
 
-    /// Returns the time by which the leader must renew the lease. A leader that has not renewed the
-    /// lease by then cancels its work. `None` if this candidate does not lead.
+    /// Returns the time at which the leader cancels its work if it has not renewed the lease.
+    /// `None` if this candidate does not lead.
     pub(super) fn renew_by(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.renew_deadline)
     }
 
-    /// Returns the time at which the leader drops work that has not ended after its cancellation.
-    /// The leader cancels the work earlier, at [`renew_by`](Self::renew_by). Each renewal of the
-    /// lease postpones both times. `None` if this candidate does not lead.
+    /// Returns the time at which the leader drops work that did not end after its cancellation.
+    /// `None` if this candidate does not lead.
     pub(super) fn work_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.work_limit())
     }
@@ -110,12 +109,11 @@ impl Election {
         }
     }
 
-    /// Processes the response to a request that was sent to acquire or renew the lease. Returns the
-    /// next request, or the result if no further request is necessary.
+    /// Processes the response to a request to acquire or renew the lease. Returns the next request,
+    /// or the result of the attempt.
     ///
-    /// - `sent`: the local time at which the request was started.
-    /// - `now`: the local time after the response.
-    /// - `date`: the current date, which the next request writes into the lease.
+    /// `sent` is the local time at which the request was started, and `now` the local time after
+    /// the response. The next request writes `date` into the lease.
     pub(super) fn process_response(
         &mut self,
         request: &Request,
@@ -145,9 +143,8 @@ impl Election {
         }
     }
 
-    /// Records the lease that a successful write returned. Returns [`Next::Leading`], and this
-    /// candidate leads. Exception: returns [`Next::Failed`] if the response took longer than the
-    /// renew deadline.
+    /// Records the lease that a successful write returned. Returns [`Next::Leading`], or
+    /// [`Next::Failed`] if the response took longer than the renew deadline.
     fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
         self.seen = Some((lease, now));
         self.is_seen_outdated = false;
@@ -181,7 +178,7 @@ impl Election {
         Next::Send(self.write(&claim, lease, date))
     }
 
-    /// Records the lease. Returns the time at which this candidate first saw this version of the lease.
+    /// Records the lease. Returns the time at which this candidate first saw this version of it.
     fn observe(&mut self, lease: Lease, now: Instant) -> Instant {
         let since = match &self.seen {
             Some((seen, since)) if record::version(seen) == record::version(&lease) => *since,
@@ -191,12 +188,14 @@ impl Election {
         since
     }
 
-    /// Returns the claim that this candidate writes to acquire the lease. A repeated attempt uses
-    /// the same claim, if no other candidate has acquired the lease since. So if the server applied
-    /// the earlier write, this candidate recognizes the lease as its own.
+    /// Returns the claim that this candidate writes to acquire the lease. `lease` is `None` if the
+    /// server has no lease.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));
+        // Unless another candidate has led since, repeat the claim of an earlier attempt: the
+        // server can still apply its write, and this candidate must then recognize the lease as its
+        // own.
         let claim = self.claim.take().filter(|claim| claim.transitions == transitions);
         let claim = claim.unwrap_or_else(|| Claim {
             identity: self.config.identity.clone(),
@@ -211,9 +210,8 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Returns the first request of a release: a write that removes the holder, or a read if the
-    /// known lease is possibly outdated. `None` if this candidate has no claim, and so cannot hold
-    /// the lease.
+    /// Returns the first request to release the lease. `None` if this candidate cannot hold the
+    /// lease.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {
@@ -258,9 +256,10 @@ impl Election {
         }
     }
 
-    /// Returns the wait before the next attempt to acquire or renew the lease. For the leader, this
-    /// is one retry period. For a candidate that does not lead, this is a random time from 1 to 2.2
-    /// retry periods: `share`, from 0 to 1, is the position in this range.
+    /// Returns the wait before the next attempt to acquire or renew the lease.
+    ///
+    /// `share` is random, from 0 to 1. A candidate that does not lead waits for 1 retry period if
+    /// `share` is 0, and for 2.2 retry periods if `share` is 1.
     pub(super) fn pause(&self, share: f64) -> Duration {
         let jitter = if self.renewed.is_some() { 0.0 } else { share * super::config::JITTER_FACTOR };
         self.config.retry_period.mul_f64(1.0 + jitter)

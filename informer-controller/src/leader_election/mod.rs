@@ -29,7 +29,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 pub use config::{LeaderElectionConfig, LeaderElectionError};
@@ -240,7 +240,7 @@ impl LeaderElector {
         let mut request = self.election.begin(Timestamp::now());
         loop {
             let sent = Instant::now();
-            let (response, problem) = self.send(&request).await;
+            let (response, problem) = self.send(&request, sent + self.request_timeout).await;
             let next =
                 self.election.process_response(&request, response, sent, Instant::now(), Timestamp::now());
             let outcome = match next {
@@ -267,15 +267,19 @@ impl LeaderElector {
         let deadline = Instant::now() + self.request_timeout;
         let mut next = self.election.begin_release(Timestamp::now());
         while let Some(request) = next {
-            let Ok((response, problem)) = timeout_at(deadline, self.send(&request)).await else { return };
+            let (response, problem) = self.send(&request, deadline).await;
             next =
                 self.election.process_release_response(&request, response, Instant::now(), Timestamp::now());
             self.reporter.record(self.election.leader(), problem);
+            if Instant::now() >= deadline {
+                return;
+            }
         }
     }
 
-    /// Sends a request. If the response is [`Response::Failed`], also returns the problem.
-    async fn send(&self, request: &Request) -> (Response, Option<ElectionProblem>) {
+    /// Sends a request, which fails if there is no response until `deadline`. If the response is
+    /// [`Response::Failed`], also returns the problem.
+    async fn send(&self, request: &Request, deadline: Instant) -> (Response, Option<ElectionProblem>) {
         let params = PostParams::default();
         let response = async {
             match request {
@@ -284,7 +288,7 @@ impl LeaderElector {
                 Request::Replace(lease) => self.leases.replace(&self.name, &params, lease).await,
             }
         };
-        let error = match timeout(self.request_timeout, response).await {
+        let error = match timeout_at(deadline, response).await {
             Ok(Ok(lease)) => return (Response::Lease(Box::new(lease)), None),
             Ok(Err(error)) => error,
             Err(_) => {

@@ -50,12 +50,12 @@ impl Claim {
     }
 }
 
-/// Removes the holder from the lease. As in client-go, the duration becomes one second, so that a
-/// candidate that does not check for a missing holder waits only this long.
+/// Removes the holder from the lease, and sets the duration to one second as in client-go.
 pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     let spec = lease.spec.get_or_insert_default();
     let released = distinct_date(spec.renew_time.as_ref(), date);
     spec.holder_identity = Some(String::new());
+    // A candidate that does not check for a missing holder waits only this long.
     spec.lease_duration_seconds = Some(1);
     spec.acquire_time = Some(released.clone());
     spec.renew_time = Some(released);
@@ -85,12 +85,12 @@ pub(super) fn micro_time(date: Timestamp) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(date.as_microsecond()).unwrap_or(date))
 }
 
-/// Returns a renew time that differs from the last one, even if the clock stands still. The server
-/// skips writes without a change, and other candidates would then see no renewal.
+/// Returns a renew time that differs from the last one, even if the clock stands still.
 fn distinct_date(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
     let date = micro_time(date);
     if last != Some(&date) {
         return date;
     }
+    // The server skips writes without a change, and other candidates would then see no renewal.
     MicroTime(date.0.checked_add(SignedDuration::from_micros(1)).unwrap_or(Timestamp::UNIX_EPOCH))
 }

@@ -38,8 +38,7 @@ pub struct FailedKey {
     pub retry_at: Instant,
 }
 
-/// The parked and the failed keys of a controller, at most [`MAX_KEYS`] of each. If there are more,
-/// a new failed key replaces the oldest one, and a new parked key is not recorded.
+/// The parked and the failed keys of a controller, at most [`MAX_KEYS`] of each.
 #[derive(Debug, Default)]
 pub(super) struct KeyLog {
     parked: HashMap<String, Instant>,

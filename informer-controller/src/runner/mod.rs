@@ -82,8 +82,8 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// - A key is dropped without a call if its namespace was
 ///   [removed](SharedIndexInformer::remove_namespace) from an informer that queues keys, and no
 ///   other such informer watches the namespace: a call would treat its object as deleted. While
-///   another one watches the namespace, the key is parked. (The scope of an informer with fixed
-///   namespaces is unknown, so it counts only while it has an object in the namespace.) If the
+///   another one watches the namespace, the key is parked. (An informer with fixed namespaces
+///   counts as watching the namespace only while it has an object of this namespace.) If the
 ///   namespace is removed during a call, [`ReconcileRequest::is_namespace_watched`] returns
 ///   `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time

@@ -26,9 +26,8 @@ impl Overdue {
         Self { controller: controller.to_owned(), max_wait, logged: Mutex::default() }
     }
 
-    /// Logs a warning that keys of this namespace wait for a cache. Between two warnings about the
-    /// same namespace, at least the duration `max_wait` passes. `cache` returns the description of
-    /// the cache.
+    /// Logs that keys of this namespace wait for a cache, if a warning is due. `cache` returns the
+    /// description of the cache.
     pub(super) fn report(&self, namespace: &str, cache: impl FnOnce() -> String) {
         if self.should_log(namespace) {
             tracing::warn!(

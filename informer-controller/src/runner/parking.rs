@@ -18,8 +18,7 @@ pub(super) struct ParkingLot<T> {
     pub(super) monitor: RunnerMonitor,
     /// The keys to park, which the workers send.
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// The parked keys: they wait for the caches. The value is the priority with which the key will
-    /// be queued again. If a key arrives again while it is parked, the higher priority is kept.
+    /// The parked keys, and the priority with which each key will be queued again.
     pub(super) parked: HashMap<T, Priority>,
 }
 

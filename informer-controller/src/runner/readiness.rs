@@ -43,37 +43,26 @@ pub(super) struct Readiness<T> {
 enum Coverage {
     /// All caches that watch the namespace have listed it.
     Complete,
-    /// Keys of the namespace wait for a cache, for one of these reasons:
-    ///
-    /// - The cache has not listed the namespace yet.
-    /// - The cache is a trigger cache and no longer watches the namespace, but another trigger
-    ///   cache still does.
+    /// Keys of the namespace wait for a cache that has not listed it, or for a trigger cache that
+    /// no longer watches it.
     Partial {
         /// The cache for which the keys wait: a position in `Readiness::caches`.
         cache_index: usize,
-        /// Set when the cache at `cache_index` has listed the namespace. If the namespace was
-        /// removed from this cache: set when the namespace is added to the cache again.
-        ///
-        /// Cancelled when the informer of this cache stops, or when the namespace is removed before
-        /// it has been listed.
+        /// Set when the cache has listed the namespace, or watches it again. Cancelled when this
+        /// will never happen, for example because the informer has stopped.
         complete: Completion,
         /// One token for each trigger cache that watches the namespace. A token is cancelled when
         /// its cache stops watching the namespace.
         watch_tokens: Vec<CancellationToken>,
     },
-    /// Keys of the namespace are dropped, for one of these reasons:
-    ///
-    /// - No trigger cache watches the namespace any more.
-    /// - A trigger cache no longer watches the namespace, and cannot watch it again, because its
-    ///   informer has stopped.
-    /// - An informer has stopped before it had listed the namespace.
+    /// Keys of the namespace are dropped: no trigger cache watches the namespace any more, or they
+    /// would wait for an informer that has stopped.
     Released,
 }
 
 /// The next step of a worker that has a key from the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Call the reconcile function with the key.
     Reconcile,
     /// Hold the key, without occupying a worker, until the caches are ready for it.
     Park,
@@ -82,10 +71,7 @@ pub(super) enum Action {
     Drop,
 }
 
-/// Detects, during a reconcile call, that a cache no longer watches the key's namespace. Contains:
-///
-/// - Whether a cache had stopped watching the namespace before the call.
-/// - Tokens that are cancelled when a cache stops watching the namespace.
+/// Detects, during a reconcile call, that a cache no longer watches the key's namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamespaceView {
     /// Whether the namespace was removed from at least one cache before this view was created.
@@ -136,11 +122,9 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until a worker can reconcile the key, or must drop the key. A worker can reconcile the
-    /// key when the caches have listed its namespace and have the controller's writes for the key.
+    /// Waits until a worker can reconcile the key, or must drop it.
     ///
-    /// Returns `false` if a write was still missing in a cache at the write's deadline. Returns
-    /// `true` in all other cases, also for a key that must be dropped.
+    /// Returns `false` only if a cache still lacked a write at the write's deadline.
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {

@@ -43,12 +43,10 @@ where
     R: Future<Output = Result<Reconciled, E>> + Send,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Takes keys from the queue until the queue is shut down and empty. Reconciles a key if the
-    /// caches are ready for it, and otherwise parks the key until they are. Drops a key that
-    /// will never be ready, for example because its namespace is no longer watched.
+    /// Takes keys from the queue, and reconciles, parks or drops each key. Returns when the queue
+    /// is shut down and empty.
     ///
-    /// If `stop` is cancelled, returns after the running reconcile call, and leaves the other keys
-    /// in the queue.
+    /// If `stop` is cancelled, returns after the running reconcile call.
     pub(super) async fn run(self, stop: CancellationToken) {
         // The inner `None` is the end of the queue.
         while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {
@@ -57,8 +55,8 @@ where
                 item.release();
                 return;
             }
-            // The view is created before the action is chosen, so that it shows all changes after this
-            // choice.
+            // The view is created before the action is chosen, so that it shows all changes after
+            // this choice.
             let view = self.readiness.view(item.key());
             match self.readiness.action(item.key()) {
                 readiness::Action::Reconcile => {
@@ -103,8 +101,8 @@ where
             CallOutcome::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();
-        // The log line includes `waits_for`, the reason for a longer wait: a key with pending writes
-        // is parked after the retry delay.
+        // The log line includes `waits_for`, the reason for a longer wait: a key with pending
+        // writes is parked after the retry delay.
         let waits_for = self.readiness.writes(&key).wait_reason();
         let failures = item.num_requeues() + 1;
         // Recorded before the retry. After the retry, another worker can succeed with the key, and

@@ -10,7 +10,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::KeyWrites;
-use super::key_writes::{depends_on_state, is_refusal};
+use super::key_writes::is_rejection;
 use super::pending::Condition;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
@@ -19,10 +19,11 @@ use informer_factory::SharedIndexInformer;
 /// following:
 ///
 /// - The server returned the written object: call [`wrote`](Self::wrote).
-/// - The server rejected the write: call [`refused`](Self::refused). The documentation of
-///   [`KeyWrites::track`] describes rejections.
+/// - The server rejected the write, and the client has sent the request only once: call
+///   [`refused`](Self::refused). The documentation of [`KeyWrites::track`] describes rejections.
 /// - The server accepted a deletion: drop the guard.
-/// - The server has possibly applied the write, for example after a timeout: drop the guard.
+/// - The server has possibly applied the write, for example after a timeout, or before it rejected
+///   a repetition of the request: drop the guard.
 ///
 /// After a drop, the key for which the write was recorded is not [ready](KeyWrites::is_ready) until
 /// the tracker's [deadline](crate::WriteTracker::with_deadline), which counts from the drop.
@@ -33,9 +34,8 @@ use informer_factory::SharedIndexInformer;
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The id of the write in the tracker, and the condition that ends the key's wait for the
-    /// write. `None` after a report of the outcome. Also `None` for the deletion of an object that
-    /// the informer never receives: the key does not wait for it.
+    /// The write's ID in the tracker, and the condition that ends the key's wait. `None` if the key
+    /// does not wait for a report of the outcome.
     condition: Option<(u64, Condition)>,
     outcome_known: CancellationToken,
 }
@@ -67,23 +67,21 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed.
-    ///
-    /// If the outcome is unknown, the tracker uses the result of `settlement` to read the written
-    /// object from the server. If the result is `None`, an error whose status
-    /// [depends on the server's state](depends_on_state) counts as a rejection, because it usually
-    /// is one; after other errors, the call has the same effect as a drop of the guard.
+    /// Reports that the request failed. If the outcome is unknown, the tracker uses the result of
+    /// `settlement` to read the written object from the server.
     pub(super) fn failed(mut self, error: &kube::Error, settlement: impl FnOnce() -> Option<Settlement>) {
-        if is_refusal(error) {
+        // The request was not sent.
+        if matches!(error, kube::Error::BuildRequest(_)) {
             return self.end();
         }
         let Some(mut settlement) = settlement() else {
-            if depends_on_state(error) {
+            // The object can't be read. After a rejection, usually nothing was written.
+            if is_rejection(error) {
                 self.end();
             }
             return;
         };
-        settlement.is_probably_rejected = depends_on_state(error);
+        settlement.is_probably_rejected = is_rejection(error);
         if let Some((id, _)) = self.condition.take() {
             self.writes.replace_condition(id, Condition::OutcomeUnknown(settlement));
             self.outcome_known.cancel();

@@ -51,24 +51,23 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///
     /// - After a response with an object, the key waits until the informer has this version of the
     ///   object.
-    /// - After a rejection, nothing was written and the key does not wait. A rejection is a 4xx
-    ///   status except 403, 404, 408, 409 and 422, or an `InternalError` of a webhook or an
-    ///   admission plugin, which runs before the write.
-    /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
-    ///   is unknown. [`ready`](Self::ready), which a `ControllerRunner` calls for each waiting key,
+    /// - After an error, such as a lost connection, a timeout or a 5xx status, the outcome is
+    ///   unknown. [`ready`](Self::ready), which a `ControllerRunner` calls for each waiting key,
     ///   reads the object's metadata from the server. The key then waits until the informer has the
     ///   metadata that was read. This is usually much earlier than the
     ///   [deadline](WriteTracker::with_deadline) of the write.
-    /// - After a 403, 404, 409 or 422, the outcome is unknown, too. By default, kube's client
-    ///   repeats a request after a 429, 503 or 504. If the first attempt was applied, the
-    ///   repetition can fail with such a status, for example because it conflicts with the first
-    ///   attempt.
+    /// - After a rejection, the outcome is unknown, too. A rejection is a 4xx status except 408, or
+    ///   an `InternalError` of a webhook or an admission plugin, which runs before the write. By
+    ///   default, kube's client repeats a request after a 429, 503 or 504. If the first attempt was
+    ///   applied, the server can reject the repetition, for example because it conflicts with the
+    ///   first attempt.
     /// - An object whose name the server generates cannot be read, because its name is not known.
-    ///   If the outcome of its creation is unknown, the key waits until the deadline. After a 403,
-    ///   404, 409 or 422, the key does not wait.
+    ///   If the server rejects its creation, the key does not wait. After any other error, the key
+    ///   waits until the deadline.
     /// - If `object` has a namespaced kind, set its `metadata.namespace`. Without the namespace, it
-    ///   is often not possible to read the object. After an unknown outcome, the key then waits
-    ///   until the deadline.
+    ///   is often not possible to read the object. The key then waits as for an object without a
+    ///   name.
+    /// - After [`kube::Error::BuildRequest`], the key does not wait, because no request was sent.
     ///
     /// ```no_run
     /// # use informer_controller::KeyWrites;
@@ -118,9 +117,10 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   deletion timestamp there. The object is identified by its UID. The content of the response
     ///   does not matter; it can be an object or a `Status`.
     /// - "Not found" counts as success, because the object was deleted earlier.
-    /// - After any other [rejection](Self::track), nothing was deleted and the key does not wait.
-    /// - After an error with an unknown outcome, [`ready`](Self::ready) reads the object's metadata
-    ///   from the server. The key then waits until the informer has the state that was read.
+    /// - After [`kube::Error::BuildRequest`], the key does not wait, because no request was sent.
+    /// - After any other error, the outcome is unknown. [`ready`](Self::ready) reads the object's
+    ///   metadata from the server. The key then waits until the informer has the state that was
+    ///   read.
     ///
     /// # Errors
     /// The errors of the request, unchanged.
@@ -164,12 +164,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         written: &impl Resource,
     ) {
-        match Condition::write(informer, written.meta()) {
-            None => {}
-            Some(Condition::Version { watermark, version }) => {
-                self.tracker.add_version(&self.key, watermark, version);
-            }
-            Some(condition) => _ = self.tracker.add(&self.key, condition),
+        if let Some(condition) = Condition::write(informer, written.meta()) {
+            self.tracker.add_known(&self.key, condition);
         }
     }
 
@@ -272,32 +268,21 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 }
 
-/// Returns whether the error shows that the write was not applied.
-pub(super) fn is_refusal(error: &kube::Error) -> bool {
+/// Returns whether the server has rejected the last attempt of the request. An earlier attempt was
+/// possibly applied.
+pub(super) fn is_rejection(error: &kube::Error) -> bool {
+    // By default, kube's client repeats a request after a 429, 503 or 504. If the first attempt was
+    // applied, the repetition can be rejected because of it, or because of a change on the server.
+    // Examples: 401 after the token expired, 403 after the use of a quota, 404 after the removal of
+    // the last finalizer, 409 after a creation, 429 while the server is overloaded.
     match error {
         // After a 5xx or 408, the server can still apply the write. An exception is a 500 with the
         // reason `InternalError`, which comes from a step before the write, such as a webhook that
         // can't be called. An etcd error is a 500 without a reason.
         kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
-        kube::Error::Api(status) => {
-            (400..500).contains(&status.code) && status.code != 408 && !depends_on_state(error)
-        }
-        kube::Error::BuildRequest(_) => true,
+        kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
         _ => false,
     }
-}
-
-/// Returns whether the error has a status that depends on the server's state: 403, 404, 409 or 422.
-/// Such an error is usually a rejection.
-///
-/// By default, kube's client repeats a request after a 429, 503 or 504. If the first attempt was
-/// applied, it has changed the state, and the repetition can receive one of these statuses:
-/// - 403: the first attempt has used the rest of a quota.
-/// - 404: the first attempt has removed the last finalizer of a deleted object.
-/// - 409: the first attempt has changed the resource version, or has created the object.
-/// - 422: a `test` of a JSON patch fails, or the first attempt has taken a node port.
-pub(super) fn depends_on_state(error: &kube::Error) -> bool {
-    [403, 404, 409, 422].into_iter().any(|code| has_code(error, code))
 }
 
 fn has_code(error: &kube::Error, code: u16) -> bool {

@@ -26,7 +26,7 @@ use informer_core::ResourceVersion;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use pending::{Condition, Pending, Watermark};
+use pending::{Condition, Pending, StoreCheck, Watermark};
 
 pub use in_flight::WriteInFlight;
 pub use key_writes::KeyWrites;
@@ -64,10 +64,9 @@ pub use key_writes::KeyWrites;
 /// - The store has the written version of the object, or a later version.
 /// - The write was a deletion, and the store does not have the object (identified by its UID), or
 ///   has it with a deletion timestamp.
-/// - The server has rejected the write.
-/// - The store has the state that [`KeyWrites::ready`] has read from the server, after a request
-///   with an unknown outcome (a lost connection, a timeout, a 5xx status, or a 403, 404, 409 or
-///   422).
+/// - The program has [reported](WriteInFlight::refused) that the server rejected the write.
+/// - The store has the state that [`KeyWrites::ready`] has read from the server, after
+///   [`KeyWrites::track`] or [`KeyWrites::track_deletion`] returned an error.
 /// - The [deadline](Self::with_deadline) is over.
 ///
 /// A key does not wait in these cases:
@@ -99,15 +98,12 @@ struct Shared<T> {
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// A threshold for the number of keys in `pending`, below which [`sweep`](Self::sweep) does
-    /// nothing. After each sweep, the threshold is twice the number of remaining keys, and at least
-    /// [`MIN_KEYS_TO_SWEEP`].
+    /// With fewer keys than this in `pending`, [`sweep`](Self::sweep) does nothing.
     sweep_at: usize,
 }
 
-/// Records of writes that were removed from the tracker. Drop them while the lock of the tracker is
-/// not held: a record can hold the last reference to a store, and the drop of its objects can run
-/// user code.
+/// Writes that were removed from the tracker. Drop them while the tracker's lock is not held.
+// I8: a write can hold the last handle to a store, and destructors of objects are user code.
 type Garbage = Vec<Arc<Pending>>;
 
 /// The lowest value of [`Keys::sweep_at`]: a tracker with fewer keys never searches all keys for
@@ -197,10 +193,36 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, condition)
     }
 
-    /// Records that the key waits until a store has the resource version `version`. `watermark`
-    /// receives the versions that this store reaches. The key waits for only one version of each
-    /// store, or of each namespace with its own watch: the newest. The deadline counts from this
-    /// call, even if the newest version was recorded earlier.
+    /// Records a write whose result is known.
+    fn add_known(&self, key: &T, condition: Condition) {
+        match condition {
+            Condition::Version { watermark, version } => self.add_version(key, watermark, version),
+            Condition::Leaving { watermark, version, is_absent } => {
+                let is_absent = self.after_earlier_writes(key, &watermark, is_absent);
+                let condition = Condition::Leaving { watermark, version, is_absent };
+                if !condition.is_met() {
+                    self.add(key, condition);
+                }
+            }
+            condition => _ = self.add(key, condition),
+        }
+    }
+
+    /// Returns a check like `is_absent`, but one that returns `false` until the store has the
+    /// versions that the key waits for now. An older store possibly lacks the object because it has
+    /// not received the object yet.
+    fn after_earlier_writes(&self, key: &T, watermark: &Watermark, is_absent: StoreCheck) -> StoreCheck {
+        let keys = self.shared.keys.lock();
+        let writes = keys.pending.get(key).into_iter().flatten();
+        let earlier: Vec<ResourceVersion> =
+            writes.filter_map(|write| write.condition.version_in(watermark).cloned()).collect();
+        drop(keys);
+        let watermark = watermark.clone();
+        Arc::new(move || earlier.iter().all(|version| watermark.borrow().is_at_least(version)) && is_absent())
+    }
+
+    /// Records that the key waits until the store of `watermark` has this resource version. The key
+    /// waits only for the newest version of each store.
     fn add_version(&self, key: &T, watermark: Watermark, mut version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -224,8 +246,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Changes the condition that ends the key's wait for the write `id`. The deadline of the write
-    /// starts again. If the write was already removed from the tracker, records it again.
+    /// Changes the condition of the write `id`, and restarts its deadline. Records the write again
+    /// if it was removed meanwhile.
     fn replace_condition(&self, key: &T, id: u64, condition: Condition) {
         let replaced = Arc::new(Pending::new(id, self.until(), condition));
         let mut keys = self.shared.keys.lock();
@@ -246,14 +268,13 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     fn settle(&self, key: &T, id: u64, condition: Option<Condition>) {
         // The condition is added before the write is removed, so that the key waits without a gap.
         if let Some(condition) = condition {
-            self.add(key, condition);
+            self.add_known(key, condition);
         }
         drop(self.remove(key, id));
     }
 
-    /// Returns the writes for which the key still waits, and removes all other writes of the key.
-    /// The second value is `true` if the deadline of a removed write was over and its condition was
-    /// not met.
+    /// Returns the writes for which the key still waits, and removes its other writes. The second
+    /// value is `true` if a removed write has timed out.
     fn unmet(&self, key: &T) -> (Vec<Arc<Pending>>, bool) {
         let all = self.shared.keys.lock().pending.get(key).cloned().unwrap_or_default();
         // I8: stores are read without a lock.
@@ -304,10 +325,10 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Removes and returns the expired writes of the key. The search is done only when the number
-    /// of writes for the key is 1, 2, 4, 8 and so on, so that adding many writes for one key stays
-    /// fast.
+    /// Removes expired writes of the key, if the number of its writes is a power of two. Returns
+    /// the removed writes.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
+        // Adding many writes for one key stays fast, because most calls do not search.
         match self.pending.get(key) {
             Some(pending) if pending.len().is_power_of_two() => {
                 self.remove(key, |pending| pending.expire(now))

@@ -15,14 +15,11 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// A receiver of the watermark of a store: the resource version that the store has reached. If the
-/// informer watches each namespace separately, it is the watermark of one namespace. The channel is
-/// closed when the informer has stopped or no longer watches the namespace.
+/// Receives the resource version that a store, or one namespace of it, has reached. The channel is
+/// closed when the informer stops or no longer watches the namespace.
 pub(super) type Watermark = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache possibly lacks, the condition that ends the wait for the write, and the
-/// deadline of the wait. To change the condition or the deadline, the tracker replaces the whole
-/// `Pending`.
+/// A write that a cache possibly lacks, the condition that ends the wait for it, and the deadline.
 pub(super) struct Pending {
     pub(super) id: u64,
     pub(super) until: Instant,
@@ -61,20 +58,11 @@ impl Pending {
 pub(super) enum Condition {
     /// Met when the cache has reached the resource version `version`.
     Version { watermark: Watermark, version: ResourceVersion },
-    /// For an object that the cache has and must remove. Met when the cache lacks the object, or
-    /// has reached the resource version `version`. There are two cases:
-    /// - The object on the server no longer matches the informer's selector. `version` is the
-    ///   version of this object.
-    /// - A request has shown that the object no longer exists on the server. `version` is the
-    ///   resource version of the response to this request.
+    /// For an object that the informer does not select, or that no longer exists on the server. Met
+    /// when the cache lacks the object or has reached `version`.
     Leaving { watermark: Watermark, version: ResourceVersion, is_absent: StoreCheck },
-    /// For a request to delete an object. Met in two cases:
-    /// - The cache does not have the object, or has the object with a deletion timestamp:
-    ///   `shows_deletion` returns `true`. The cache must also have reached `version`, the version
-    ///   of the object before the request. An older cache possibly lacks the object because it has
-    ///   not received it yet.
-    /// - The token `is_over` is cancelled, because the outcome was reported to the
-    ///   [`WriteInFlight`](super::WriteInFlight).
+    /// For a request to delete an object with this `version`. Met when a cache that has this
+    /// version shows the deletion, or when the outcome was reported.
     Deletion {
         watermark: Watermark,
         version: ResourceVersion,
@@ -85,21 +73,18 @@ pub(super) enum Condition {
     /// outcome was reported to the [`WriteInFlight`](super::WriteInFlight).
     InFlight(CancellationToken),
     /// The request has failed, and the server has possibly applied it. Never met:
-    /// [`KeyWrites::ready`](super::KeyWrites::ready) reads the object from the server with the
-    /// [`Settlement`], and then replaces this condition. With the new condition, the key waits
-    /// until the cache has the state that was read.
+    /// [`KeyWrites::ready`](super::KeyWrites::ready) replaces this condition after a read of the
+    /// object.
     OutcomeUnknown(Settlement),
 }
 
-/// A closure that returns whether the cache lacks one object. The closure has captured the key and
-/// the UID of the object. For [`Condition::Deletion`], the closure also returns `true` if the
-/// cached object has a deletion timestamp.
+/// A closure that returns whether the cache lacks one object. For [`Condition::Deletion`], an
+/// object with a deletion timestamp counts as absent.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {
-    /// Returns the condition that is met when the cache has received the write of this object.
-    /// Returns `None` if the informer will never receive the object, or if the object's version is
-    /// not comparable.
+    /// Returns the condition that the cache meets when it has the written object, or lacks it
+    /// because the informer does not select it. Returns `None` if the version is not comparable.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,
@@ -110,28 +95,32 @@ impl Condition {
         }
         let watermark = writes::watermark_for(informer, written);
         match writes::visibility_of(informer, written) {
-            Visibility::Nothing => None,
             Visibility::TheWrite => Some(Self::Version { watermark, version }),
-            Visibility::LeavesSelector => {
+            Visibility::Nothing | Visibility::LeavesSelector => {
                 let is_absent = Arc::new(writes::absence_check(informer, written));
                 Some(Self::Leaving { watermark, version, is_absent })
             }
         }
     }
 
-    /// Returns a condition that is met when the cache no longer has `object`. Call this function
-    /// after a request to the server has shown that the object does not exist. `version` is the
-    /// resource version of the server's response. Returns `None` if the cache does not have the
-    /// object.
+    /// Returns the condition that the cache does not have `object`, which the server lacks at
+    /// `version`.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
         version: ResourceVersion,
-    ) -> Option<Self> {
-        let cached = informer.get(object)?;
-        let watermark = writes::watermark_for(informer, cached.meta());
-        let is_absent = Arc::new(writes::absence_check(informer, cached.meta()));
-        Some(Self::Leaving { watermark, version, is_absent })
+    ) -> Self {
+        let meta = match informer.get(object) {
+            Some(cached) => cached.meta().clone(),
+            None => ObjectMeta {
+                name: Some(object.name().to_owned()),
+                namespace: object.namespace().map(str::to_owned),
+                ..ObjectMeta::default()
+            },
+        };
+        let watermark = writes::watermark_for(informer, &meta);
+        let is_absent = Arc::new(writes::absence_check(informer, &meta));
+        Self::Leaving { watermark, version, is_absent }
     }
 
     pub(super) fn reason(&self) -> &'static str {
@@ -157,6 +146,8 @@ impl Condition {
                 is_stopped(watermark) || watermark.borrow().is_at_least(version) || is_absent()
             }
             Self::Deletion { watermark, version, shows_deletion, is_over } => {
+                // A cache without this version can lack the object because it has not received it
+                // yet.
                 is_over.is_cancelled()
                     || is_stopped(watermark)
                     || has_reached(watermark, version) && shows_deletion()

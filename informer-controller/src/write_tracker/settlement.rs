@@ -24,9 +24,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// A function that reads one object from the server. Returns the [`Condition`] that the cache meets
-/// when it has the state that was read. Returns `None` if no wait is necessary, for example because
-/// the informer no longer watches the object's namespace.
+/// Reads one object from the server. Returns the [`Condition`] that the cache meets when it has the
+/// state that was read, or `None` if no wait is necessary.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Condition>, ListWatchError>> + Send + Sync;
 
 /// The object of a write with an unknown outcome, and the function that reads this object.
@@ -36,8 +35,8 @@ pub(super) struct Settlement {
     resource: Arc<str>,
     object: ObjectKey,
     read: Arc<Read>,
-    /// Whether the write counts as rejected if the object can't be read, because several namespaces
-    /// have an object with this name.
+    /// Whether the write counts as rejected if several namespaces have an object with this name.
+    /// The object cannot be read in this case.
     pub(super) is_probably_rejected: bool,
 }
 
@@ -58,7 +57,7 @@ impl Settlement {
                 async move {
                     Ok(match read.await? {
                         Ok(found) => Condition::write(&informer, &found),
-                        Err(version) => Condition::for_missing_object(&informer, &key, version),
+                        Err(version) => Some(Condition::for_missing_object(&informer, &key, version)),
                     })
                 }
                 .boxed()
@@ -67,10 +66,8 @@ impl Settlement {
         })
     }
 
-    /// Reads the object from the server. Repeats a failed read until a read succeeds.
-    ///
-    /// Returns the result of [`Self::read`]: the [`Condition`] that the cache meets when it has the
-    /// state that was read, or `None` if no wait is necessary.
+    /// Reads the object until a read succeeds, and returns the result of this [`Read`]. Returns
+    /// `None` if the write counts as rejected.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let (resource, key, mut wait) = (&self.resource, &self.object, MIN_WAIT);
         loop {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use informer_controller::{ElectionProblem, LeaderElector, LeadershipEnd};
-use informer_testing::{CannedResponse, RequestFilter, Verb};
+use informer_testing::{CannedResponse, Fault, Gate, RequestFilter, Verb};
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -117,6 +117,30 @@ async fn release_without_answer_ends_within_one_request_timeout() {
     assert_eq!(end, LeadershipEnd::Finished(()));
     assert!(began.elapsed() <= Duration::from_secs(5));
     assert_eq!(holder(&simulator), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_read_after_a_conflict_of_the_release_is_reported() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let status = elector.status();
+    let (slow, silent) = (Gate::new(), Gate::new());
+    let run = elector.run(CancellationToken::new(), |_| async {
+        // The release conflicts with this write.
+        let mut changed = simulator.get::<Lease>("shop/till").expect("the object exists");
+        changed.metadata.labels.get_or_insert_default().insert("app".to_owned(), "till".to_owned());
+        simulator.update(&changed).expect("the version is current");
+        simulator.fail_next(1, RequestFilter::verb(Verb::Update), Fault::stall(&slow));
+        simulator.fail_next(1, RequestFilter::verb(Verb::Get), Fault::stall(&silent));
+    });
+    let conflict = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        slow.release();
+    };
+    let (end, ()) = tokio::join!(within(run), conflict);
+    assert_eq!(end, LeadershipEnd::Finished(()));
+    assert!(matches!(status.problem(), Some(ElectionProblem::Failing(_))), "{status:?}");
+    assert_eq!(holder(&simulator), "ann");
 }
 
 #[tokio::test(start_paused = true)]

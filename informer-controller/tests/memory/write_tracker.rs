@@ -44,6 +44,11 @@ fn api_error(code: u16) -> kube::Error {
     kube::Error::Api(Box::new(Status { code, ..Status::default() }))
 }
 
+fn failed_webhook() -> kube::Error {
+    let status = Status { code: 500, reason: "InternalError".to_owned(), ..Status::default() };
+    kube::Error::Api(Box::new(status))
+}
+
 fn unreachable() -> kube::Error {
     kube::Error::Service("connection reset".into())
 }
@@ -194,23 +199,30 @@ async fn object_not_yet_in_the_cache_is_not_taken_for_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rejected_write_delays_no_key() {
+async fn write_that_was_not_sent_delays_no_key() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
     world.running.reach(&child).await;
-    for code in [400, 401, 413, 429] {
-        let answer = async { Err::<ConfigMap, _>(api_error(code)) };
-        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("refused");
-        let answer = async { Err::<Status, _>(api_error(code)) };
-        world.writes.track_deletion(informer, &child, answer).await.expect_err("refused");
-        assert!(world.writes.is_ready(), "{code}");
-    }
-    for code in [403, 404, 409, 422] {
-        // No read can show whether an attempt before the rejection was applied.
-        let answer = async { Err::<ConfigMap, _>(api_error(code)) };
-        world.writes.track(informer, &generated(), answer).await.expect_err("refused");
-        assert!(world.writes.is_ready(), "{code}");
+    let not_sent = || kube::Error::BuildRequest(kube::core::request::Error::Validation("no name".into()));
+    let answer = async { Err::<ConfigMap, _>(not_sent()) };
+    world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("not sent");
+    let answer = async { Err::<Status, _>(not_sent()) };
+    world.writes.track_deletion(informer, &child, answer).await.expect_err("not sent");
+    assert!(world.writes.is_ready());
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_create_of_a_generated_name_delays_no_key() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    let errors = [400, 401, 403, 404, 409, 413, 422, 429].map(api_error);
+    // No read can show whether an attempt before the rejection was applied.
+    for error in errors.into_iter().chain([failed_webhook()]) {
+        let answer = async { Err::<ConfigMap, _>(error) };
+        let error = world.writes.track(informer, &generated(), answer).await.expect_err("refused");
+        assert!(world.writes.is_ready(), "{error}");
     }
     world.running.stop().await;
 }
@@ -392,15 +404,18 @@ async fn unused_key_drops_old_writes() {
 }
 
 /// Errors after which it is unknown whether the write was applied.
-const UNKNOWN: [fn() -> kube::Error; 9] = [
+const UNKNOWN: [fn() -> kube::Error; 12] = [
     || api_error(500),
     || api_error(503),
     || api_error(504),
     || api_error(408),
+    || api_error(401),
     || api_error(403),
     || api_error(404),
     || api_error(409),
     || api_error(422),
+    || api_error(429),
+    failed_webhook,
     unreachable,
 ];
 
@@ -475,8 +490,30 @@ async fn deletion_with_unknown_outcome_is_settled_by_a_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn i9_late_cache_is_awaited_if_an_object_is_gone() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    // The informer runs only after the read of the object, which the server no longer has.
+    let child = create(&world.source, "child", "1");
+    world.writes.wrote(informer, &*child);
+    world.source.delete_unseen(child.key()).expect("the object exists");
+    let answer = async { Err::<ConfigMap, _>(unreachable()) };
+    world.writes.track_deletion(informer, &child, answer).await.expect_err("an unknown outcome");
+    assert!(informer.get(child.key()).is_none());
+    let relist = async {
+        sleep(Duration::from_secs(3)).await;
+        assert!(informer.get(child.key()).is_some() && !world.writes.is_ready());
+        world.source.expire();
+        world.source.disconnect();
+    };
+    let ((_, in_time), ()) = tokio::join!(world.wait(), relist);
+    assert!(in_time && informer.get(child.key()).is_none());
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn failed_deletion_ends_waits_that_began_during_the_request() {
-    for error in [|| api_error(409), unreachable] {
+    for error in [|| api_error(409), || api_error(429), unreachable] {
         let world = world().await;
         let child = create(&world.source, "child", "1");
         world.running.reach(&child).await;
@@ -512,18 +549,4 @@ async fn failing_read_is_repeated_and_ends_with_the_deadline() {
 
 fn refusal() -> informer_factory::ListWatchError {
     Box::new(Status { code: 403, ..Status::default() }).into()
-}
-
-#[tokio::test(start_paused = true)]
-async fn failed_webhook_is_a_rejection_and_delays_no_key() {
-    let world = world().await;
-    let error = Status { code: 500, reason: "InternalError".to_owned(), ..Status::default() };
-    let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(error))) };
-    world
-        .writes
-        .track(&world.running.informer, &config_map("child", "1"), answer)
-        .await
-        .expect_err("refused");
-    assert!(world.writes.is_ready());
-    world.running.stop().await;
 }

@@ -102,6 +102,47 @@ async fn write_outside_the_informer_delays_no_key() {
     factory.shutdown().await;
 }
 
+/// Returns a pod whose label `app` has this value.
+fn labelled(name: &str, app: &str) -> serde_json::Value {
+    let mut new = pod(name, "node-1");
+    new["metadata"]["labels"] = json!({ "app": app });
+    new
+}
+
+#[tokio::test]
+async fn i9_late_cache_is_awaited_if_an_object_leaves_its_selector() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    let factory = SharedInformerFactory::new(replica.client()).with_labels("app=db");
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("synced");
+    replica.hold();
+
+    let tracker = WriteTracker::with_deadline(TIMEOUT * 10);
+    let [leaving, outside] =
+        ["leaving", "outside"].map(|name| tracker.of(&ObjectKey::namespaced("shop", name)));
+    let created = simulator.create(&labelled("web", "db")).expect("a new object");
+    let left = simulator.update(&labelled("web", "front")).expect("the object exists");
+    let never_seen = simulator.create(&labelled("other", "front")).expect("a new object");
+    let lag = simulator.resource_version() - created.resource_version();
+    let [created, left, never_seen] =
+        [created, left, never_seen].map(|stored| cached(stored.parse().expect("a pod")));
+    leaving.wrote(&pods, &*created);
+    leaving.wrote(&pods, &*left);
+    outside.wrote(&pods, &*created);
+    outside.wrote(&pods, &*never_seen);
+
+    replica.lag(lag);
+    assert_eq!(pods.wait_until(created.resource_version(), TIMEOUT).await, WaitOutcome::Reached);
+    assert!(pods.get(created.key()).is_some() && !leaving.is_ready());
+    assert!(outside.is_ready(), "the informer never receives the last write of this key");
+    replica.catch_up();
+    assert!(within(leaving.ready()).await);
+    assert!(pods.get(created.key()).is_none());
+    factory.shutdown().await;
+}
+
 #[tokio::test]
 async fn each_kind_of_write_is_in_the_store_after_the_wait() {
     let simulator = simulator().await;

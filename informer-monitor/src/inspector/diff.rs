@@ -18,8 +18,8 @@ const MAX_TEXT: usize = 240;
 /// The paths of fields that are not compared, because they change with every write.
 const SKIPPED: [&str; 2] = ["metadata.managedFields", "metadata.resourceVersion"];
 
-/// A field that differs between two states of an object. An `old` or `new` of `None` means that the
-/// field does not exist in the old or the new state.
+/// A field that differs between the old and the new state of an object. A state without the field
+/// is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Difference {
     pub(super) path: String,
@@ -35,8 +35,7 @@ pub(super) fn diff(old: &Value, new: &Value, mask: &Remaining<'_>) -> Vec<Differ
 
 /// Compares the old and the new value of the field `path`, and adds their differences to `found`.
 ///
-/// `mask` contains the paths of the masked fields inside this field. If `mask` is `None`, the whole
-/// field is masked: a difference is found, but its values are hidden.
+/// `mask` contains the masked fields inside this field. `None` hides all values of the field.
 fn compare(
     path: &str,
     old: Option<&Value>,
@@ -80,9 +79,9 @@ fn joined(path: &str, name: &str) -> String {
 type Pair<'a> = (String, Option<&'a Value>, Option<&'a Value>);
 
 /// Returns the elements of a list in pairs of the old and the new state. Elements are paired by
-/// `name`, `type` or position, and the path of a difference shows the value that was used. So a
-/// masked `name` or `type` is not used.
+/// `name`, `type` or position.
 fn pairs<'a>(old: &'a [Value], new: &'a [Value], mask: &Remaining<'_>) -> Vec<Pair<'a>> {
+    // A masked `name` or `type` is not used, because the path of a difference would show it.
     for name in ["name", "type"].into_iter().filter(|name| mask.below(name).is_some()) {
         if let (Some(old_names), Some(new_names)) = (names(old, name), names(new, name)) {
             let in_old = |name: &str| old_names.iter().position(|other| *other == name).map(|at| &old[at]);

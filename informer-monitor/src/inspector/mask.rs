@@ -14,18 +14,17 @@ pub(super) const MASKED: &str = "•••••";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The fields whose values the inspector hides, and the indexes that it does not search.
-///
-/// These fields are hidden:
-///
-/// - In Secrets, `data`, `stringData` and the annotation [`LAST_APPLIED`].
-/// - In all objects, the fields that the program passes to [`Mask::add`].
-/// - In all objects, [`LAST_APPLIED`] if it contains such a field. If [`LAST_APPLIED`] is not JSON,
-///   it is hidden if the program masks any field.
 #[derive(Debug, Clone)]
 pub(super) struct Mask {
+    /// The fields that the program has passed to [`Mask::add`]. They are hidden in all objects.
     paths: Vec<Path>,
+    /// The fields that are hidden in Secrets.
     of_secrets: [Path; 3],
+    /// The path of the annotation [`LAST_APPLIED`], which is hidden if it repeats a hidden field.
     last_applied: Path,
+    /// The path of `metadata.managedFields`, which is hidden if `paths` is not empty: server-side
+    /// apply repeats values of list elements in the names of its fields, such as `k:{"name":"a"}`.
+    managed_fields: Path,
     /// The names of the indexes that a search leaves out, because their values are secret.
     indexes: Vec<String>,
 }
@@ -34,7 +33,8 @@ impl Default for Mask {
     fn default() -> Self {
         let last_applied = Path::of_fields(&["metadata", "annotations", LAST_APPLIED]);
         let of_secrets = [Path::of_fields(&["data"]), Path::of_fields(&["stringData"]), last_applied.clone()];
-        Self { paths: Vec::new(), of_secrets, last_applied, indexes: Vec::new() }
+        let managed_fields = Path::of_fields(&["metadata", "managedFields"]);
+        Self { paths: Vec::new(), of_secrets, last_applied, managed_fields, indexes: Vec::new() }
     }
 }
 
@@ -57,11 +57,14 @@ impl Mask {
         self.indexes.iter().any(|hidden| hidden == name)
     }
 
-    /// Returns the paths of the fields to mask in one object. `objects` contains the state of this
-    /// object, or its old and its new state. A field that must be masked in one state is masked in
-    /// both. An object is a Secret if `is_secret` is `true`, or if its `kind` is `Secret`.
+    /// Returns the paths of the fields to mask in one object. `objects` contains one or two states
+    /// of this object, which get the same mask.
     pub(super) fn of<'a>(&'a self, objects: &[&Value], is_secret: bool) -> Remaining<'a> {
         let mut paths: Vec<_> = self.paths.iter().map(Path::segments).collect();
+        if !paths.is_empty() {
+            paths.push(self.managed_fields.segments());
+        }
+        // The JSON of some types has no `kind`.
         if is_secret || objects.iter().any(|object| object["kind"] == "Secret") {
             paths.extend(self.of_secrets.iter().map(Path::segments));
         } else if objects.iter().any(|object| self.repeats_masked_field(object)) {
@@ -202,6 +205,16 @@ mod tests {
         assert_eq!(shown("{\"spec\":{\"token\":\"t0p\"}}"), json!(MASKED));
         assert_eq!(shown("not JSON: t0p"), json!(MASKED));
         assert_eq!(shown("{\"spec\":{}}"), json!("{\"spec\":{}}"));
+    }
+
+    #[test]
+    fn managed_fields_are_masked_if_any_field_is_masked() {
+        let tokens = json!({ "f:tokens": { "k:{\"name\":\"s3cret\"}": {}, "v:\"t0p\"": {} } });
+        let object = json!({ "metadata": { "managedFields": [{ "fieldsV1": { "f:spec": tokens } }] } });
+        assert_eq!(masked(&Mask::default(), object.clone()), object);
+        let mut mask = Mask::default();
+        mask.add("spec.tokens.name").expect("a path");
+        assert_eq!(masked(&mask, object)["metadata"]["managedFields"], json!(MASKED));
     }
 
     #[test]

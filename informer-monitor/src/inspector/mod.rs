@@ -127,9 +127,10 @@ impl Inspector {
     /// - `data.tls.key` masks the field `tls.key` of `data`, although its name contains a dot.
     /// - `data.*` masks all fields of `data`.
     /// - `data.tls.*` masks all fields of `data` whose names begin with `tls.`.
-    /// - `data["0"]` masks the field `0` of `data`. Use quotes if a name looks like an index.
+    /// - `data['0']` masks the field `0` of `data`. Use quotes if a name looks like an index.
     ///
     /// If the annotation of `kubectl apply` repeats a masked field, the annotation is masked, too.
+    /// `metadata.managedFields` can repeat values of lists, so this method masks it, too.
     ///
     /// Note: an index over a masked field reveals the field's values to a search, and errors of the
     /// index function can contain them. Exclude such an index with

@@ -1,7 +1,7 @@
 //! [`Path`]: names fields of an object, such as `spec.containers.image`.
 //!
 //! Segments are separated by dots, or are in brackets: `metadata.annotations[example.com/owner]`. A
-//! segment in quotes can look like an index or an expression: `data["0"]`. If the name of a field
+//! segment in quotes can look like an index or an expression: `data['0']`. If the name of a field
 //! contains dots, several segments match this field: the last two segments of `data.tls.key` match
 //! the field `tls.key`.
 //!
@@ -58,11 +58,13 @@ impl Path {
             // No top-level field of an object has a slash in its name.
             let is_pointer = segments.is_empty() && segment.contains('/');
             if name.is_empty() || !is_quoted && (is_pointer || is_expression(segment)) {
-                return Err(error("expected field names separated by dots, as in spec.nodeName"));
+                return Err(error(
+                    "expected field names separated by dots, as in spec.nodeName or data.tls.key",
+                ));
             }
             if is_index(segment) || is_bracket && segment == "*" {
                 return Err(error(
-                    "in lists, write containers.image, not containers[0].image; as a field name, quote it: data[\"0\"]",
+                    "in lists, write containers.image, not containers[0].image; as a field name, quote it: data['0']",
                 ));
             }
             segments.push(match segment {
@@ -93,9 +95,8 @@ impl Path {
     }
 }
 
-/// Returns the segments of a path inside the field with the name `field`: `c` for the path `a.b.c`
-/// and the field `a.b`. The result is empty if the path is the path of this field itself. Returns
-/// `None` if the first segments of the path do not match the name of the field.
+/// Returns the rest of a path after the name of a field: `c` for the path `a.b.c` and the field
+/// `a.b`. Returns `None` if the path does not begin with this name.
 pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Segment]> {
     let mut left = field;
     for (index, segment) in segments.iter().enumerate() {
@@ -111,13 +112,14 @@ pub(super) fn below<'a>(segments: &'a [Segment], field: &str) -> Option<&'a [Seg
 }
 
 /// Returns whether the segment has a meaning in other path languages, such as the filter
-/// `?(@.name=="a")` of `JSONPath`. Kubernetes allows no such names for labels, annotations and
-/// data.
+/// `?(@.name=="a")` of `JSONPath` or the glob `tls*`. Kubernetes allows no such names for labels,
+/// annotations and data.
 fn is_expression(segment: &str) -> bool {
     segment == "$"
+        || segment != "*" && segment.contains('*')
         || segment.trim() != segment
-        || segment.starts_with(['?', '@', '('])
-        || segment.contains(['{', '}', '\\'])
+        || segment.starts_with(['@', '('])
+        || segment.contains(['?', '{', '}', '\\', '"', '\''])
 }
 
 /// Returns whether the segment selects elements of a list in other path languages: `0`, `-1`, `0:2`
@@ -181,6 +183,9 @@ mod tests {
             assert!(Path::parse(text).is_err(), "{text:?}");
         }
         for text in ["/spec/token", "spec/token", "{.spec.token}", "@.spec", "data.tls\\.key", "spec "] {
+            assert!(Path::parse(text).is_err(), "{text:?}");
+        }
+        for text in ["data.\"tls.key\"", "a.'b.c'", "spec?.token", "data[\"a]", "data.tls*", "spec.**"] {
             assert!(Path::parse(text).is_err(), "{text:?}");
         }
         for part in ["-1", "0:2", ":2", "0, 1", "?(@.b==\"c\")", "?b=='c'", "(@.length-1)", "\"\"", " b"] {

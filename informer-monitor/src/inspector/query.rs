@@ -84,9 +84,8 @@ impl Query {
         })
     }
 
-    /// Returns whether the fields of `object` match all field terms of this query. In `object`, the
-    /// caller has already replaced the values of hidden fields, such as the data of Secrets, by a
-    /// placeholder. So a search cannot find these values.
+    /// Returns whether `object` matches all field terms of this query. The caller must mask
+    /// `object` first, or a search could find hidden values.
     pub(super) fn matches_fields(&self, object: &Value) -> bool {
         self.fields.iter().all(|(path, value)| {
             path.any(object, &|found| value.as_ref().is_none_or(|value| is_text(found, value)))
@@ -103,8 +102,8 @@ fn is_text(found: &Value, text: &str) -> bool {
     }
 }
 
-/// Splits `rest`, the part of a term after its colon, into a name and a value at the equals sign.
-/// Without an equals sign, the value is `None`. An equals sign in brackets belongs to the name.
+/// Splits `rest`, the part of `term` after the colon, into a name and an optional value. An equals
+/// sign in brackets belongs to the name.
 fn named(term: &str, rest: &str) -> Result<(String, Option<String>), String> {
     let mut is_in_brackets = false;
     let parts = rest.split_once(|character: char| {
@@ -198,5 +197,12 @@ mod tests {
         ] {
             assert!(Query::parse(text).expect_err(text).contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn remedy_for_an_index_works_in_a_search() {
+        let error = Query::parse("field:data[0]=x").expect_err("an index");
+        assert!(error.contains("data['0']"), "{error}");
+        assert!(query("field:data['0']=x").matches_fields(&json!({ "data": { "0": "x" } })));
     }
 }

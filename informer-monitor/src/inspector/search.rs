@@ -34,13 +34,11 @@ pub(super) struct Page {
     pub(super) examined: usize,
 }
 
-/// Returns a page of objects that match `query` and whose keys come after the key `after`. The page
-/// has at most `limit` objects, and fewer if the comparison of labels and fields takes longer than
-/// [`MAX_TIME`].
+/// Returns at most `limit` objects that match `query` and whose keys come after the key `after`. A
+/// search that takes longer than [`MAX_TIME`] can return fewer objects.
 ///
 /// # Errors
-/// A message for the user of the page, if an index in the query does not exist or can't be
-/// searched.
+/// A message for the user of the page, if an index in the query can't be searched.
 pub(super) fn search(
     view: &View,
     query: &Query,

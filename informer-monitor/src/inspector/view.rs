@@ -135,9 +135,8 @@ impl View {
         (self.is_secret)()
     }
 
-    /// Returns the names of the indexes that may be searched: all except those that the program has
-    /// hidden (`Mask::hides_index`), because a search would reveal masked values. For Secrets, only
-    /// the index by namespace.
+    /// Returns the names of the indexes that a search may use: those that `mask` does not hide. For
+    /// Secrets, only the index by namespace.
     pub(super) fn searchable_indexes(&self, mask: &Mask) -> Vec<String> {
         let is_secret = self.is_secret();
         let mut names = self.indexer.index_names();

@@ -22,9 +22,8 @@ pub(super) enum Content<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether the watches that are open at the time of the change send it to their clients. A
-        /// watch that is opened afterwards, for changes since an earlier version, always sends the
-        /// change.
+        /// Whether the watches that are open at the time of the change send it. A watch that is
+        /// opened later, from an earlier version, always sends it.
         seen: bool,
     },
     Bookmark,

@@ -61,7 +61,7 @@ impl<K> State<K> {
     }
 
     /// Makes the current version the oldest one from which a new watch can start. Removes and
-    /// returns the history that no open watch needs. It must be dropped while no lock is held.
+    /// returns the entries of the log that no open watch needs.
     pub(super) fn expire(&mut self) -> Vec<Entry<K>> {
         self.floor = self.version;
         self.log.trim()
