@@ -48,9 +48,9 @@ const CLIPPY: &[&str] =
 /// The first command of README.md, with `--for` to end the program.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
-/// The arguments of a separate clippy run for the test target `browser`. The step `clippy` omits
-/// this target, because the manifest sets `test = false` for it. The packages and features are those
-/// of [`CLIPPY`], so that cargo builds no dependency again.
+/// The arguments of clippy for the test target `browser`, which [`CLIPPY`] omits.
+// The manifest sets `test = false` for this target. The packages and features are those of
+// `CLIPPY`, so that cargo builds no dependency again.
 const BROWSER_CLIPPY: &[&str] =
     &["clippy", "--workspace", "--test", "browser", "--features", CLIPPY_FEATURES, "--", "-D", "warnings"];
 

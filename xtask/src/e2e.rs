@@ -35,9 +35,9 @@ const CLIENT_GO: [(&str, &str); 4] = [
     ("clientgo-samples", "INFORMER_E2E_CLIENT_GO_SAMPLES"),
 ];
 
-/// The number of concurrent tests in the targets `e2e` and `clients`, except with `--long`. It is
-/// higher than the number of cores, because these tests mostly wait for the server. The target
-/// `wire` sets its own number.
+/// The number of concurrent tests in the targets `e2e` and `clients`, without `--long`.
+// More than the number of cores, because these tests mostly wait for the server. The target `wire`
+// sets its own number.
 const CONCURRENT_TESTS: &str = "6";
 
 /// The test module of the tests that take minutes.
@@ -150,11 +150,10 @@ fn tests() -> Command {
     command
 }
 
-/// Returns the test arguments for `cargo xtask e2e --long`. The arguments show the output of the
-/// tests, because it contains measured times. If iptables cannot be used, the arguments skip the
-/// test that drops packets.
+/// Returns the test arguments for `cargo xtask e2e --long`.
 fn long_test_arguments() -> Vec<&'static str> {
     let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
+    // The output of these tests contains measured times.
     let mut arguments = vec!["--show-output"];
     if !lists_rules.is_ok_and(|output| output.status.success()) {
         eprintln!("iptables is not installed or needs root; skipping the test with dropped packets");

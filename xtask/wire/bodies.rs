@@ -28,8 +28,8 @@ fn line(bytes: &[u8]) -> Option<usize> {
     Some(bytes.iter().position(|byte| *byte == b'\n')? + 1)
 }
 
-/// Returns the length of the first frame in bytes. A frame begins with four bytes, which say how
-/// long the content after them is. The returned length includes these four bytes.
+/// Returns the length of the first frame. The length includes the first four bytes, which contain
+/// the length of the content.
 fn length_prefixed(bytes: &[u8]) -> Option<usize> {
     let (length, _) = bytes.split_first_chunk::<4>()?;
     let end = 4 + usize::try_from(u32::from_be_bytes(*length)).ok()?;

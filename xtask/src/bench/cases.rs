@@ -14,10 +14,8 @@ pub(crate) struct Case {
     /// The name of the case in the output of this workspace's program, or the name of its criterion
     /// benchmark.
     pub(crate) ours: &'static str,
-    /// The value, in `unit`, that this workspace's informers are expected to reach.
-    ///
-    /// The measured value must be at least the goal if [`Unit::more_is_better`], or else at most
-    /// the goal. `None` if there is no goal.
+    /// The expected result of this workspace's program, in `unit`. It is a minimum if
+    /// [`Unit::more_is_better`], and a maximum for other units.
     pub(crate) goal: Option<f64>,
 }
 

@@ -162,10 +162,10 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
     format!("generated files are stale:\n{list}run `cargo xtask codegen` and commit the changes")
 }
 
-/// Generates all files and returns them by folder, without writing them. Fails if [`MESSAGES`] has
-/// changed since xtask was compiled, because xtask contains a copy of that file, and [`direct`]
-/// uses the copy.
+/// Generates all files and returns them by folder. Does not write files. Fails if [`MESSAGES`] has
+/// changed since xtask was compiled.
 fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
+    // `direct` uses the copy of `MESSAGES` that is compiled into xtask.
     if read_messages(root)? != Messages::text() {
         bail!("{MESSAGES} has changed since xtask was compiled; run `cargo xtask codegen` again");
     }

@@ -92,9 +92,8 @@ fn reachable(types: &Types) -> Vec<&'static Message> {
     found.into_values().collect()
 }
 
-/// Returns the messages that are the types of fields of `message`. Omits fields that the decoders
-/// do not support. For a field with an inlined message, returns the types of the fields of the
-/// inlined message.
+/// Returns the messages in the supported fields of `message`. If a field has an inlined message,
+/// returns the messages in the fields of the inlined message instead.
 fn nested_messages(outer: &Message, message: &Message, types: &Types) -> Vec<&'static Message> {
     let fields = message.fields.iter().filter_map(|field| Some((field, field.message()?)));
     fields

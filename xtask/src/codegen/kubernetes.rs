@@ -37,8 +37,8 @@ pub(crate) struct Facts {
     /// One string per subresource: name, `apiVersion`, kind and verbs, separated by spaces.
     pub(crate) subresources: Vec<String>,
     pub(crate) fields: Vec<String>,
-    /// One string per column: first its type, then its name, as in `string Last Seen`. A column
-    /// that only `kubectl get -o wide` shows has the prefix `wide`, as in `wide string Source`.
+    /// One string per column: type and name, as in `string Last Seen`. A column begins with `wide`
+    /// if only `kubectl get -o wide` shows it.
     pub(crate) columns: Vec<String>,
 }
 
@@ -92,9 +92,8 @@ struct Column {
 }
 
 impl Kubernetes {
-    /// Reads the properties of all built-in kinds, in the version of Kubernetes that
-    /// `xtask/controlplane/go.mod` requires. Go downloads the module of Kubernetes if necessary.
-    /// Returns `None` if Go is not installed.
+    /// Reads the properties of all built-in kinds, in the Kubernetes version that
+    /// `xtask/controlplane/go.mod` requires. Returns `None` if Go is not installed.
     pub(crate) fn read() -> anyhow::Result<Option<Self>> {
         if !controlplane::has_go() {
             return Ok(None);

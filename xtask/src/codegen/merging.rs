@@ -14,9 +14,8 @@ const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Returns the content of `merging.json`. Its field `kinds` maps kinds of stable versions, such as
-/// `apps/v1 Deployment`, to names of schemas. Its field `types` has these schemas and all schemas
-/// that they refer to, by name, reduced to the fields that determine how objects are merged.
+/// Returns the content of `merging.json`. Its field `kinds` maps kinds such as `apps/v1 Deployment`
+/// to names of schemas. Its field `types` has the schemas.
 pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let definitions =
         document["definitions"].as_object().context("Kubernetes' swagger.json has no `definitions`")?;
@@ -53,8 +52,7 @@ fn short(name: &str) -> String {
     short.unwrap_or(name).to_owned()
 }
 
-/// Returns a copy of `schema` with only its merge extensions, and with its properties, items and
-/// references. Omits everything below an atomic map, and the items of lists that are not merged.
+/// Returns a copy of `schema` that has only merge extensions, properties, items and references.
 fn reduced(schema: &Value) -> Value {
     let mut kept = Map::new();
     let mut keep = |mark: &str| {
@@ -135,11 +133,10 @@ fn with_merge_extensions(types: BTreeMap<String, Value>) -> BTreeMap<String, Val
     }
 }
 
-/// Returns a copy of `schema` with only the properties that affect how objects are merged: those
-/// with a merge extension, and those with a type in `marked`. The merge extensions of `schema`
-/// itself remain. Returns `None` if the copy would be empty.
+/// Returns a copy of `schema` with only the properties that affect merging. Returns `None` if the
+/// copy would be empty.
 ///
-/// `marked` has the names of the types that are known to affect how objects are merged.
+/// `marked` has the names of the types that are known to affect merging.
 fn needed(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
     let mut kept = Map::new();
     for (name, value) in schema.as_object()? {
@@ -152,6 +149,7 @@ fn needed(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
                     fields.filter_map(|(name, field)| Some((name.clone(), needed(field, marked)?))).collect();
                 (!fields.is_empty()).then_some(Value::Object(fields))
             }
+            // All other fields are merge extensions, because `reduced` has removed the rest.
             _ => Some(value.clone()),
         };
         kept.extend(value.map(|value| (name.clone(), value)));

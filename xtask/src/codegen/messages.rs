@@ -9,12 +9,11 @@
 
 use std::collections::BTreeMap;
 
-/// The lines of a table. Each key is the line of a kind or the first line of a message. The value
-/// has the lines of the message's fields, by field number; it is empty for a kind.
+/// Maps the line of each kind or message to the lines of its fields, by field number. A kind has no
+/// fields.
 type Table<'a> = BTreeMap<&'a str, BTreeMap<u64, &'a str>>;
 
-/// Returns a table with the lines of both tables. If the tables have different lines for the same
-/// field number of a message, the result has the line of `newer`.
+/// Merges two tables. If both have a field, the result has the line of `newer`.
 pub(super) fn merge(older: &str, newer: &str) -> String {
     let mut merged = parse(older);
     for (header, fields) in parse(newer) {

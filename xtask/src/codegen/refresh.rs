@@ -125,9 +125,10 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     }))
 }
 
-/// Creates the new data for `groups.json`. `features` are all version features of k8s-openapi, such
-/// as `v1_36`. `facts` maps each type to the version features that contain the type. Data that the
-/// sources lack, such as descriptions, comes from `old`.
+/// Creates the new data for `groups.json`. Data that the sources lack, such as descriptions, comes
+/// from `old`.
+///
+/// `facts` maps each type to the version features of k8s-openapi, such as `v1_36`, that have it.
 fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
     let mut groups: Vec<Group> = Vec::new();
     for (fact, present) in facts {
@@ -163,14 +164,14 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { features, groups, ..old.clone() }
 }
 
-/// Copies properties of kinds, such as verbs and columns, from `kubernetes` to `data`. A kind that
-/// is not in `kubernetes` keeps its short names, and gets defaults for the other copied properties.
+/// Copies properties of kinds, such as verbs and columns, from `kubernetes` to `data`.
 fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
     data.kubernetes.clone_from(&kubernetes.feature);
     for group in &mut data.groups {
         for version in &mut group.versions {
             for kind in &mut version.kinds {
                 let facts = kubernetes.facts(&group.group, &version.version, &kind.kind);
+                // A kind that is not in `kubernetes` keeps its short names.
                 if let Some(facts) = facts {
                     kind.short.clone_from(&facts.short);
                 }
@@ -192,8 +193,8 @@ fn accessor_name(old: &Data, group: &str) -> String {
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the kind in `old` that has the same group and name as the type `fact`. If several
-/// versions of the group have this kind, prefers the version of `fact`.
+/// Returns the kind in `old` with the group and name of `fact`. Prefers the kind in the same
+/// version.
 fn old_kind<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let versions = groups.flat_map(|group| &group.versions);

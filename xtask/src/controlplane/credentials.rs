@@ -21,8 +21,8 @@ pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
 /// The bearer tokens and their users.
 pub(crate) const TOKEN_FILE: &str = "tokens.csv";
 
-/// The addresses and names for which the API server's certificate is valid. The last two are names
-/// of the service `kubernetes`. Some clients check the certificate for such a name.
+/// The addresses and names for which the API server's certificate is valid.
+// Some clients check the certificate for a name of the service `kubernetes`.
 const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
 
 /// The data that a client needs to connect to the API server.

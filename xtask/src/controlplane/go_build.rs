@@ -76,6 +76,7 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
              downloads it if GOTOOLCHAIN=auto is set) and access to a Go module proxy"
         );
     }
+    // Only complete programs are moved, so that an interrupted build leaves no partial programs.
     for name in names {
         std::fs::rename(unfinished.path().join(name), folder.join("bin").join(name))
             .with_context(|| format!("`go` built no {name}"))?;
@@ -84,9 +85,8 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
     Ok(())
 }
 
-/// Returns a new subfolder of `folder`, into which Go writes the programs. Only complete programs
-/// are moved out of the subfolder, so that an interrupted build leaves no partial programs. The
-/// caller must have [locked](lock) `folder`.
+/// Returns a new subfolder of `folder`, into which Go writes the programs. The caller must have
+/// [locked](lock) `folder`.
 fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
     let name = "unfinished";
     match std::fs::remove_dir_all(folder.join(name)) {

@@ -85,8 +85,8 @@ impl Options {
     }
 }
 
-/// A running control plane. Dropping it stops its processes, and deletes the folder with their data
-/// and logs. After an error whose message refers to the logs, the folder remains.
+/// A running control plane. Dropping it stops its processes and deletes its folder. After an error
+/// that refers to the logs, the folder remains.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Fields are dropped in this order: first the watchdog, so that it does not act, then the
@@ -115,9 +115,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the path of the control plane's kubeconfig file. The file has two contexts.
-    /// `admin`, the default, has all permissions. `nobody` has only the permissions that all
-    /// authenticated users have.
+    /// Returns the path of the kubeconfig file. Its default context `admin` has all permissions.
+    /// Its context `nobody` has only the permissions of every authenticated user.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -36,10 +36,7 @@ pub(crate) struct Package {
     pub(crate) docs_features: Vec<String>,
     /// `cargo-args` in `[package.metadata.docs.rs]`.
     pub(crate) docs_args: Vec<String>,
-    /// The names of the dependencies. Those in this workspace are published before this crate.
-    ///
-    /// Contains only those development dependencies that have a path and a version in Cargo.toml.
-    /// Without a version, a development dependency is not in the published package.
+    /// The names of dependencies that must be published before this crate.
     dependencies: Vec<String>,
     /// Whether the package has a library or procedural macros.
     pub(crate) has_library: bool,
@@ -99,6 +96,7 @@ impl Package {
     fn new(metadata: &Value) -> Self {
         let docs = &metadata["metadata"]["docs"]["rs"];
         let features = metadata["features"].as_object();
+        // A published package lacks development dependencies that have no version in Cargo.toml.
         let dependencies = list(&metadata["dependencies"]).filter(|dependency| {
             let is_local = dependency["path"].is_string();
             !(dependency["kind"] == "dev" && (!is_local || dependency["req"] == "*"))

@@ -31,8 +31,7 @@ const MESSAGE_CALLS: [&str; 13] = [
 /// literals are names of fields, or little more than placeholders.
 const MIN_MESSAGE: usize = 12;
 
-/// The maximum number of lines of a declaration that are shown with a doc comment. Also the maximum
-/// number of lines of a call in which [`messages`] searches for a message.
+/// The maximum number of lines to read of a declaration, or of a call with a message.
 const MAX_LINES: usize = 12;
 
 /// The maximum number of lines of a file's header that are shown with a doc comment.
@@ -71,13 +70,8 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
     texts.iter().take(count).for_each(|text| println!("{text}"));
 }
 
-/// Returns a text for each block of doc comments. The text contains, in this order:
-///
-/// - the file's header, unless the block is the header;
-/// - for a member: the first paragraph about its type, if the file has documented the type before;
-/// - for a member: the first line of the surrounding type, trait or `impl` block;
-/// - the block;
-/// - the declaration that the block documents.
+/// Returns each block of doc comments with its declaration. Each text starts with the file's header
+/// and, for a member, the documentation of its type.
 fn doc_comments(source: &Source) -> Vec<Text> {
     let lines: Vec<_> = source.lines().filter(|(number, _)| !source.is_test(*number)).collect();
     let header = source.lines().map(|(_, line)| line).take_while(|line| line.starts_with("//!"));

@@ -40,10 +40,10 @@ pub(crate) fn bars(title: &str, values: &[(&str, f64)]) -> String {
     image(title, 48.0 + values.len() as f64 * ROW, &body)
 }
 
-/// Returns an SVG image with one line for each client, and one value for each number in [`SIZES`].
-/// A line omits values of `None`, and values that are not positive, which a logarithmic axis cannot
-/// show.
+/// Returns an SVG image with one line for each client. A line has one value for each number in
+/// [`SIZES`]. It omits `None` and values that are not positive.
 pub(crate) fn lines(title: &str, series: &[(&str, Vec<Option<f64>>)]) -> String {
+    // A logarithmic axis can show only positive values.
     let positive = |value: &f64| *value > 0.0;
     let values = || series.iter().flat_map(|(_, values)| values.iter().flatten().copied()).filter(positive);
     let lowest = values().fold(f64::MAX, f64::min).log10().floor();

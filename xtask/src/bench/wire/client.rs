@@ -60,7 +60,7 @@ impl Client {
     }
 
     /// Waits for the client's next line, which must begin with `word`. Returns the time of the line
-    /// and the number after `word`, which is 0 if the line has no number.
+    /// and the number after `word`, or 0 if there is no number.
     pub(crate) fn expect(&self, word: &str, signals: &Signals) -> anyhow::Result<(Instant, usize)> {
         let start = Instant::now();
         loop {

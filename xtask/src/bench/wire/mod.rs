@@ -234,9 +234,8 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// Returns the inputs of one measurement of a client, `form`, with this number of handlers.
-    ///
-    /// `objects` is the number of objects that the client lists. `None` means all recorded objects.
+    /// Returns the inputs of one measurement of the client `form`. If `objects` is `None`, the
+    /// server sends all recorded objects.
     fn prepare(&self, form: &'static Form, handlers: usize, objects: Option<usize>) -> Run<'_> {
         let replayed = match form.encoding {
             Encoding::Json => &self.json,

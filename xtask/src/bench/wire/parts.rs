@@ -62,9 +62,8 @@ pub(crate) struct Chart {
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The names of the measured values in the chart, such as `sync.cpu`. A bar chart has one name,
-    /// and a bar for each client. A line chart has one name for each of [`SIZES`], and a line for
-    /// each client.
+    /// The names of the measured values, such as `sync.cpu`. A bar chart has one name. A line chart
+    /// has one for each of [`SIZES`].
     pub(crate) figures: &'static [&'static str],
 }
 

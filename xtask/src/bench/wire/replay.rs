@@ -71,14 +71,10 @@ impl Server {
             .context("cannot send events, because the replaying server has panicked; see its message above")
     }
 
-    /// Waits until the server has sent a batch of events, and returns their send times in
-    /// nanoseconds.
+    /// Waits until the server has sent a batch of events. Returns their send times in nanoseconds.
+    /// For a late event, returns its due time.
     ///
-    /// Call this once after each [`send`](Self::send) that has a rate. Fails after ten minutes, or
-    /// if the client closes its watch.
-    ///
-    /// For an event that was sent late, the returned time is the time at which the event was due
-    /// according to the rate. The measured latency then includes the delay.
+    /// Call this once after each [`send`](Self::send) that has a rate.
     pub(crate) fn sent(&self, signals: &Signals) -> anyhow::Result<Vec<u64>> {
         let mut sent = None;
         wait_until(signals, DEADLINE, || {
@@ -172,8 +168,8 @@ impl Replay {
         watch.write()
     }
 
-    /// Sends `rate` events per second. Returns a time for each event, in nanoseconds: the send
-    /// time, or for a late event, the time at which the event was due.
+    /// Sends `rate` events per second. Returns their send times in nanoseconds. For a late event,
+    /// returns its due time.
     fn send_at_rate(
         &self,
         watch: &mut Watch<'_>,
@@ -190,6 +186,7 @@ impl Replay {
                 std::thread::park_timeout(Duration::from_nanos(due - time));
                 time = now();
             }
+            // With its due time, the measured latency of a late event includes the delay.
             times.push(if is_late { due } else { time });
             watch.write()?;
         }

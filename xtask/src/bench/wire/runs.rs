@@ -19,9 +19,6 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// The send rates for measuring latency: 1,000 events per second for the first fifth of the events,
 /// and 5,000 for the rest.
-///
-/// The second number of a pair determines when its rate ends: 5 means after a fifth of all events,
-/// and 1 after all events.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
@@ -38,8 +35,8 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The resource version of the first event of the last pass. In each pass, the server updates
-    /// every object once. An object with this version or a higher one is in its final state.
+    /// The first resource version of the last pass, which updates every object once. An object with
+    /// at least this version is in its final state.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],
@@ -93,6 +90,7 @@ impl Run<'_> {
         let events = self.objects.events();
         let mut sent = Vec::with_capacity(events);
         for (rate, divisor) in RATES {
+            // With the divisor 5, the rate ends after a fifth of all events.
             let range = first..events / divisor;
             first = range.end;
             server.send(range.clone(), Some(rate))?;

@@ -40,12 +40,12 @@ pub(crate) fn available_memory() -> anyhow::Result<f64> {
     kilobytes(&memory, "MemAvailable:")
 }
 
-/// Uses 2 GB of memory for a moment, so that a client then receives its memory fast.
-///
-/// The host of a virtual machine can take back unused memory. A process that needs this memory
-/// waits for the host, and Linux adds the wait to the CPU time of the process.
+/// Allocates and frees 2 GB of memory, so that a client gets memory fast afterwards.
 pub(crate) fn warm_memory() -> anyhow::Result<()> {
-    // `dd` allocates a buffer of this size, and fills it. With hugetlb=1, glibc requests large pages for it.
+    // The host of a virtual machine can take back unused memory. Linux would count a client's wait
+    // for such memory as CPU time.
+    // `dd` allocates and fills a buffer of the size `bs`. With hugetlb=1, glibc requests large
+    // pages for it.
     let mut dd = Command::new("dd");
     dd.args(["if=/dev/zero", "of=/dev/null", "bs=2047M", "count=1", "status=none"]);
     let status = dd.env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1").status();
