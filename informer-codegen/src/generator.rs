@@ -95,12 +95,10 @@ fn generate(
             let source = types(definition, &module.version)?;
             let types = types::Types::parse(definition, &module.version, &source)?;
             if let Some(name) = types.index_trait().filter(is_root) {
+                let (kind, version, path) = (&definition.kind, &module.version, definition.path.display());
                 bail!(
-                    "the type of a kind and the trait for the indexes of `{}` ({}) of {} both have the name \
-                     `{name}`; {}",
-                    definition.kind,
-                    module.version,
-                    definition.path.display(),
+                    "the trait for the indexes of `{kind}` ({version}) of {path} and the type of another \
+                     kind both have the name `{name}`; {}",
                     types::INSTEAD
                 );
             }

@@ -179,8 +179,10 @@ fn without_nested_code(line: &str) -> String {
     format!("{marker} {rest}")
 }
 
-/// Returns the closing and the opening line of a code block, if this line is one of the two. For
-/// example, `~~~yaml` gives `~~~` and `~~~text`: rustdoc does not test a block of `text`.
+/// Returns two lines that can replace a code fence of Markdown; `None` for other lines.
+///
+/// The first line closes a code block. The second line opens a block of `text`, which rustdoc does
+/// not test. For example, `~~~yaml` gives `~~~` and `~~~text`.
 fn fence(line: &str) -> Option<(&'static str, &'static str)> {
     // "```kubectl get pods```" is text: a line that opens a block has no further backticks.
     let is_text = |rest: &str| rest.trim_start_matches('`').contains('`');

@@ -88,14 +88,17 @@ impl Event<AnyObject> {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether the event has a closed handle to a version of the object that possibly no
-    /// earlier event contained.
+    /// Returns whether this event is an add, update or delete with a closed handle. For an update,
+    /// only the handle of the new version counts.
+    ///
+    /// An update's old version, and the object of a resync or release, were part of a previous add
+    /// or update.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
-            // The deletion can contain a last state that no earlier event has had.
+            // The deletion can contain a last state that no previous add or update contained.
             Self::Deleted(deleted) => deleted.any(Cached::is_closed),
-            // An earlier event contained the same version.
+            // A previous add or update contained the same version.
             Self::Resynced(_) | Self::Released(_) => false,
         }
     }

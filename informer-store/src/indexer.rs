@@ -104,19 +104,19 @@ impl<K: 'static> Indexer<K> {
         self.len() == 0
     }
 
-    /// Returns the watermark: the resource version up to which the store has all changes, except
-    /// for quarantined objects and after incomplete lists (I10 in ARCHITECTURE.md). Empty before
-    /// the first version is reached. If each namespace is watched separately, it is the minimum of
-    /// [their watermarks](Self::watermarks), and empty while one of them is missing.
+    /// Returns the watermark: the resource version up to which the store has all changes. Empty
+    /// before the first version is reached. If namespaces are watched separately, the result is the
+    /// lowest of [their watermarks](Self::watermarks); empty while one is missing. Exceptions (I10
+    /// in ARCHITECTURE.md): an object that can't be decoded or transformed can be older or missing,
+    /// and if the name of a listed object can't be read, deleted objects can remain.
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.state.read().watermark.clone()
     }
 
-    /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise
-    /// the result is empty. A watermark is the resource version that the store has reached.
-    /// Namespaces whose initial list has not been processed are missing.
+    /// Returns the [watermark](Self::watermark) of each namespace whose initial list has been
+    /// processed. Empty if the namespaces are not watched separately.
     #[must_use]
     pub fn watermarks(&self) -> Arc<Watermarks> {
         Arc::clone(&self.shared.state.read().watermarks)

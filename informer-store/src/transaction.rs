@@ -93,13 +93,13 @@ impl<'a> PreparedTransaction<'a> {
         }
     }
 
-    /// Commits the transaction if it has not been committed, releases the write lock, and drops the
-    /// replaced objects.
+    /// Commits the transaction if necessary, releases the write lock, and drops the replaced
+    /// objects.
     ///
     /// Returns the new failures. Each means that an index lacks a changed object:
-    /// - The index function failed for the object. This failure is not new if the index also has a
-    ///   failure of the previous version.
-    /// - The `Hash` or `Eq` of an index value panicked. This failure is always new.
+    /// - The index function failed for the object. If the index already lacked the object's
+    ///   previous version because of a failure, the failure is not new and is not returned.
+    /// - The `Hash` or `Eq` of an index value panicked. This failure is always returned.
     #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()

@@ -240,8 +240,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the rates since the previous overview, by the identifier of the informer. `age` is
-    /// the time since that overview was received.
+    /// Returns each informer's rates since the previous overview, by the identifier of the
+    /// informer. If the observed program has restarted since the previous overview, all rates are
+    /// `None`. `age`, the time since the previous overview was received, is only used to detect a
+    /// restart.
     pub(crate) fn rates(&mut self, overview: &Overview, age: Duration) -> HashMap<String, Rates> {
         // `inspector.js` of informer-monitor computes the same rates for the inspector's page, but
         // does not check whether the program has restarted.

@@ -49,7 +49,7 @@ pub(crate) enum GetOutcome<T> {
     Nothing(Option<Instant>),
 }
 
-/// Wakes workers for the queued keys when it is dropped by a panic of a key's `Eq` or `Clone`.
+/// A guard that wakes workers for the queued keys if a key's `Eq` or `Clone` panics.
 struct WakesOnPanic<'s, T>(&'s Mutex<State<T>>);
 
 impl<T> Drop for WakesOnPanic<'_, T> {
@@ -61,7 +61,8 @@ impl<T> Drop for WakesOnPanic<'_, T> {
     }
 }
 
-/// Ends an item as abandoned when it is dropped by a panic of the rate limiter.
+/// A guard that ends an item if the rate limiter panics. The item is counted as abandoned, and its
+/// key is added again after [`DELAY_AFTER_PANIC`].
 struct EndsOnPanic<'s, T>(&'s Shared<T>, u32);
 
 impl<T> Drop for EndsOnPanic<'_, T> {

@@ -58,8 +58,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compiles one crate alone, because features that other crates enable would hide a missing
-/// feature.
+/// Compiles one crate alone, once with each combination of the crate's features. If several crates
+/// were compiled together, each of them could use features of a dependency that only another one
+/// enables. A missing feature in its own Cargo.toml would not be found.
 fn features(package: &Package, signals: &Signals) -> anyhow::Result<()> {
     let name = &package.name;
     for set in subsets(&package.features) {

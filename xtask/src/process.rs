@@ -30,15 +30,15 @@ pub(crate) fn run(
     start(command.stdin(Stdio::null()), true, signals, check)
 }
 
-/// Like [`run`] for a command that can read from the terminal. At a terminal, its children are not
-/// stopped.
+/// Like [`run`], but the command can read the standard input of this program. If the standard input
+/// is a terminal, this function stops only the command itself, not its children.
 pub(crate) fn run_interactive(
     command: &mut Command,
     signals: &Signals,
     check: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitStatus> {
-    // Only the foreground group can read from a terminal. So at a terminal, the command stays in our group
-    // and receives Ctrl-C itself.
+    // Only the foreground group can read from a terminal. So at a terminal, the command stays in
+    // the group of this program, and receives Ctrl-C itself.
     start(command, !std::io::stdin().is_terminal(), signals, check)
 }
 
@@ -101,7 +101,8 @@ fn signal(child: &Child, group: bool, name: &str) {
     drop(status);
 }
 
-/// Returns the exit code of an ended command; as in a shell, 128 plus the signal's number if a signal ended it.
+/// Returns the exit code of an ended command. If a signal ended the command, this is 128 plus the
+/// signal's number, as in a shell.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {

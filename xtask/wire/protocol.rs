@@ -21,8 +21,8 @@ pub(crate) struct Plan {
     pub(crate) is_list: bool,
     pub(crate) objects: usize,
     pub(crate) handlers: usize,
-    /// The first resource version of the last pass, which updates every object once. An object with
-    /// at least this version is in its final state.
+    /// The resource version of the first event in the last pass. In each pass, the server updates
+    /// every object once. An object with at least this version is in its final state.
     pub(crate) last_pass: u64,
     /// The file for the time of each event; `None` if times are not recorded.
     pub(crate) times: Option<PathBuf>,

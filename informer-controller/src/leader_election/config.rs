@@ -48,8 +48,11 @@ impl LeaderElectionConfig {
     /// Sets the holder identity that is written into the lease. Default: see [`new`](Self::new).
     ///
     /// The identity only shows users which process leads. Even two electors with the same identity
-    /// never lead at the same time. Only a candidate that uses client-go needs another identity: it
-    /// treats each lease with its identity as its own.
+    /// never lead at the same time.
+    ///
+    /// Exception: if a program with client-go is a candidate for the same lease, give this elector
+    /// and that program different identities. client-go treats each lease that names its identity
+    /// as its own lease.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self

@@ -210,8 +210,8 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Returns the first request to release the lease. `None` if this candidate cannot hold the
-    /// lease.
+    /// Returns the first request to release the lease. `None` if there is nothing to release: this
+    /// candidate has not tried to write its claim into the lease since its last release.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {

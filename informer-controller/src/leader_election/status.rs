@@ -60,9 +60,11 @@ impl ElectionStatus {
         self.state.borrow().is_leading
     }
 
-    /// Returns why the last attempt to acquire, renew or release the lease failed. `None` if it did
-    /// not fail. If a request of the current attempt has failed, returns this failure. An attempt
-    /// that finds another leader does not count as failed.
+    /// Returns the failure of the last attempt to acquire, renew or release the lease. `None` if
+    /// there was no failure. For example, an attempt that finds another leader is not a failure.
+    ///
+    /// An attempt can send several requests. If one of them fails, its failure is returned at once,
+    /// even if the attempt continues with another request.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()

@@ -55,8 +55,12 @@ enum Coverage {
         /// its cache stops watching the namespace.
         watch_tokens: Vec<CancellationToken>,
     },
-    /// Keys of the namespace are dropped: no trigger cache watches the namespace any more, or they
-    /// would wait for an informer that has stopped.
+    /// Keys of the namespace are dropped, for one of these reasons:
+    ///
+    /// - No trigger cache watches the namespace any more.
+    /// - A trigger cache no longer watches the namespace, and its informer has stopped. So this
+    ///   cache cannot watch the namespace again.
+    /// - The informer of a cache has stopped before the cache had listed the namespace.
     Released,
 }
 

@@ -61,8 +61,13 @@ pub(super) enum Condition {
     /// For an object that the informer does not select, or that no longer exists on the server. Met
     /// when the cache lacks the object or has reached `version`.
     Leaving { watermark: Watermark, version: ResourceVersion, is_absent: StoreCheck },
-    /// For a request to delete an object with this `version`. Met when a cache that has this
-    /// version shows the deletion, or when the outcome was reported.
+    /// For a request to delete an object. Met in two cases:
+    ///
+    /// - The cache has reached `version`, which is the object's version before the request. In
+    ///   addition, the cache does not have the object, or has the object with a deletion timestamp:
+    ///   `shows_deletion` returns `true`.
+    /// - The token `is_over` is cancelled, because the outcome was reported to the
+    ///   [`WriteInFlight`](super::WriteInFlight).
     Deletion {
         watermark: Watermark,
         version: ResourceVersion,
@@ -103,8 +108,10 @@ impl Condition {
         }
     }
 
-    /// Returns the condition that the cache does not have `object`, which the server lacks at
-    /// `version`.
+    /// Returns the condition for an object that a read from the server has not found.
+    ///
+    /// Met when the cache does not have the object either, or has reached `version`, the resource
+    /// version of the server's response.
     pub(super) fn for_missing_object<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,

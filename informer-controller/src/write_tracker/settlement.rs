@@ -35,8 +35,11 @@ pub(super) struct Settlement {
     resource: Arc<str>,
     object: ObjectKey,
     read: Arc<Read>,
-    /// Whether the write counts as rejected if several namespaces have an object with this name.
-    /// The object cannot be read in this case.
+    /// Whether the server rejected the last attempt of the write.
+    ///
+    /// The object is read nevertheless, because an earlier attempt was possibly applied. If the
+    /// read is impossible, for example because several namespaces have an object with this name,
+    /// the write counts as rejected.
     pub(super) is_probably_rejected: bool,
 }
 

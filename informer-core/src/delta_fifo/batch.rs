@@ -156,7 +156,8 @@ impl<K: 'static> Batch<K> {
     /// Returns the watermark: the resource version that the consumer's store has after this batch.
     ///
     /// Returns `None` in three cases:
-    /// - The watermark has not been set since an earlier batch reported it, or has never been set.
+    /// - There is no new watermark since the last batch that returned one. For example, this batch
+    ///   has only resyncs, or only a part of the initial list.
     /// - Other changes were still queued when this batch was taken.
     /// - An item of this batch has been requeued.
     ///

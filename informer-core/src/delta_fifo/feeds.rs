@@ -43,8 +43,11 @@ struct Feed {
     /// resource version or has been released.
     has_progress: bool,
     synced: Completion,
-    /// The completions to set when the consumer has removed the objects of this feed: its own, and
-    /// those of later feeds of the namespace that were released before they received anything.
+    /// The completions to set when the consumer has removed the objects of this feed.
+    ///
+    /// At first, the list contains only this feed's own [`FeedCompletions::released`]. If a later
+    /// feed of the same namespace is released before it has received any input, the completion of
+    /// the later feed is added.
     released: Vec<Completion>,
 }
 
@@ -175,8 +178,12 @@ impl Feeds {
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's initial list can end: all its namespaces are listed, or at least
-    /// one is listed and all others are optional.
+    /// Returns whether the queue's initial list can end. Before [`start`](Self::start), always
+    /// `false`. After that call, `true` in two cases:
+    ///
+    /// - Each namespace of the queue's initial list has been listed.
+    /// - At least one of these namespaces has been listed, and each unlisted one is
+    ///   [optional](Self::make_optional).
     pub(super) fn has_initial_list(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();

@@ -1,6 +1,6 @@
 //! The batch in flight: the [`Batch`](super::Batch) that the consumer has taken from the queue and
 //! has not dropped yet. A dropped batch counts as processed, unless a panic drops it. At most one
-//! batch is in flight.
+//! batch is in flight. To requeue an item is to put the item back into the queue.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,8 @@ use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// The number of items of the initial list in this batch, without requeued items.
+    /// The number of items in this batch that come from the initial list. If the consumer requeues
+    /// one of these items, the number falls by one.
     pub(super) initial: usize,
     /// Maps each key to the position of its item. Empty until an operation needs it.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,

@@ -1,6 +1,9 @@
 //! Adds a change to the pending changes of one key, and selects the changes that newer changes of
 //! the key make obsolete.
 //!
+//! A requeued item contains the changes of one key that the consumer could not process and has put
+//! back into the queue.
+//!
 //! A removal is a deletion of the object, or a release: the namespace is no longer watched. Of two
 //! consecutive removals, only one is kept:
 //!
@@ -45,8 +48,10 @@ pub(super) fn prepend<K>(deltas: &mut Deltas<K>, removal: Delta<K>) -> Option<De
     superfluous
 }
 
-/// Returns the removal that an item keeps when newer changes of its key replace its other changes:
-/// the first deletion, or else the first release.
+/// Returns the first deletion in `deltas`. If there is no deletion, returns the first release.
+///
+/// Newer changes of the key replace all changes of a requeued item except this removal. For
+/// example, if the item has an update and a deletion, only the deletion is kept.
 pub(super) fn first_removal<K>(deltas: &Deltas<K>) -> Option<&Delta<K>> {
     let mut removals = deltas.iter().filter(|delta| delta.is_end());
     // The newer changes can be those of another object with the same key, so the consumer must
@@ -54,8 +59,10 @@ pub(super) fn first_removal<K>(deltas: &Deltas<K>) -> Option<&Delta<K>> {
     removals.clone().find(|delta| delta.is_deleted()).or_else(|| removals.next())
 }
 
-/// Keeps only the [`first_removal`] of a requeued item. Returns all of its earlier changes, so that
-/// the caller can drop them. The caller must then add a newer change.
+/// Removes all changes of a requeued item except the [`first_removal`]. Returns the previous
+/// content of `deltas`, which the caller drops while the queue is not locked.
+///
+/// The caller must then append a newer change, because `deltas` is empty if there was no removal.
 #[inline(never)] // Otherwise the compiler possibly does not inline the callers, as for `append`.
 pub(super) fn take_obsolete<K>(deltas: &mut Deltas<K>) -> Deltas<K> {
     let removal = first_removal(deltas).cloned();

@@ -20,8 +20,11 @@ pub(super) enum Population {
         arrived: bool,
         /// The number of queued keys that belong to the initial list.
         queued: usize,
-        /// The number of keys of the initial list in the batch in flight, without requeued keys.
-        /// The final batch counts as one more key.
+        /// The number of keys in the batch in flight that belong to the initial list. If the
+        /// consumer requeues one of these keys, the number falls by one.
+        ///
+        /// If the batch in flight is the final batch, the number is one higher. For example, the
+        /// number is 1 for an empty final batch.
         in_flight: usize,
         /// Whether the final batch has been taken. Becomes `false` if a key of the list is
         /// requeued, because a later batch is then the final batch.
@@ -115,7 +118,7 @@ impl Population {
     /// Records that the consumer has processed the batch in flight. Returns whether the whole
     /// initial list has now been processed.
     ///
-    /// `keys` is the number of keys of the list in this batch, without requeued keys.
+    /// `keys` is the number of keys in this batch that belong to the list and were not requeued.
     pub(super) fn processed(&mut self, keys: usize, is_final_batch: bool) -> bool {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
         *in_flight -= keys + usize::from(is_final_batch);

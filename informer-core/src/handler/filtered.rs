@@ -111,8 +111,11 @@ fn deletion_by_update<K>(old: &Cached<K>) -> Deleted<K> {
     Deleted::exact(old.clone()).after(old.clone())
 }
 
-/// Returns whether the inner handler receives a delete: the filter accepts the previous or else the
-/// last known version, or both are unknown.
+/// Returns whether the filter accepts a deleted object, so that the inner handler receives the
+/// delete.
+/// - If [`Deleted::previous`] is known, the filter checks this version of the object.
+/// - If only [`Deleted::last_known`] is known, the filter checks that version.
+/// - If both versions are unknown, returns `true`.
 fn matched_before_deletion<K: 'static>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

@@ -52,8 +52,9 @@ impl<K> Coalesced<K> {
         self.len
     }
 
-    /// Adds the events of a batch, in order. If a newer object replaces a pending object, moves the
-    /// replaced object to `garbage`, inside an event.
+    /// Adds the events of a batch, in order. Moves unused objects to `garbage`, for the caller to
+    /// drop. For example, if a newer version of an object replaces a pending version, an event with
+    /// the replaced version is added to `garbage`.
     pub(super) fn push_all(&mut self, batch: &EventBatch<K>, garbage: &mut Vec<Event<K>>) {
         batch.events.iter().for_each(|event| self.push(event, garbage));
         if batch.completes_initial_list {

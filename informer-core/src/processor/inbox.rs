@@ -33,8 +33,9 @@ pub(super) struct Inbox<K> {
     pub(super) threshold: Option<usize>,
     /// The batches in the shared backlog that the handler has not taken; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
-    /// The number of events that the handler did not receive, because they were merged into others.
-    /// Waiting events do not count.
+    /// The number of events that were merged into other events of the same object. For example, if
+    /// three updates became one, two events were merged. Merged events in the shared backlog are
+    /// counted here once the handler takes the result of the merge.
     pub(super) merged: u64,
 }
 

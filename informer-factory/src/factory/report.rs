@@ -43,9 +43,12 @@ pub struct InformerReport {
     /// The resource version that the store has reached. If each namespace has its own watch, this
     /// is the lowest version of all namespaces.
     pub watermark: ResourceVersion,
-    /// The time since [`watermark`](Self#structfield.watermark) was last set; `None` before it was
-    /// first set. A list, event or bookmark sets it, even to the same version. If each namespace
-    /// has its own watch, it is set only when its value changes.
+    /// The time since [`watermark`](Self#structfield.watermark) was last set; `None` if it was
+    /// never set.
+    /// - If the informer has one watch, each list, event and bookmark sets the watermark, even to
+    ///   the same version.
+    /// - If each namespace has its own watch, the watermark is set only when the lowest version of
+    ///   all namespaces changes.
     pub watermark_age: Option<Duration>,
     /// The number of objects with queued changes. The store does not have these changes yet.
     pub queued: usize,
@@ -54,8 +57,10 @@ pub struct InformerReport {
     /// The names and statistics of the handlers and event streams. Several handlers or streams can
     /// have the same name.
     pub handlers: Vec<(String, HandlerStats)>,
-    /// The statistics of removed handlers and event streams, as sums by name. A sum is dropped when
-    /// the last handler or stream with its name is removed. `pending` is zero.
+    /// The statistics of removed handlers and event streams, as sums by name. `pending` is zero.
+    ///
+    /// For example, if one of two handlers named `audit` is removed, its statistics are in this map
+    /// until the second handler is removed, too.
     pub removed_handlers: BTreeMap<String, HandlerStats>,
 }
 

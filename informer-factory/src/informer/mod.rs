@@ -72,7 +72,9 @@ pub(crate) struct Shared {
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
     progress: Arc<Progress>,
-    /// The number of store handles inside the informer. If there are more, the program has one.
+    /// The number of store handles that belong to the informer itself. If
+    /// [`Indexer::handle_count`] is greater, the program also has a store handle, for example a
+    /// [`Lister`].
     own_handles: usize,
 }
 

@@ -185,8 +185,10 @@ impl<K> SharedIndexInformer<K> {
         self.shared.verifier.verify().await
     }
 
-    /// Returns the result of the last [`verify`](Self::verify) that compared the store, or at least
-    /// one of several namespaces; `None` if there was none. Other namespaces are not in the result.
+    /// Returns the last successful result of [`verify`](Self::verify); `None` if there is none.
+    ///
+    /// If `verify` failed only for some of several namespaces, it also counts as successful. The
+    /// result then covers the namespaces that were compared.
     #[must_use]
     pub fn last_verification(&self) -> Option<Arc<Verification>> {
         self.shared.verifier.last.lock().clone()

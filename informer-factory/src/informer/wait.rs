@@ -192,8 +192,9 @@ impl Shared {
         }
     }
 
-    /// Returns a function that checks whether the store lacks the object now. An object with the
-    /// same name and another UID is another object, unless `object` has no UID.
+    /// Returns a function that checks, at each call, whether the store lacks `object`.
+    /// - If the store has an object with the same name but another UID, `object` counts as missing.
+    /// - If `object` has no UID, only name and namespace are compared.
     pub(crate) fn absence_check(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.indexer.clone(), Uid::from(object.uid.as_deref()));

@@ -18,8 +18,9 @@ pub fn visibility_of<K>(informer: &SharedIndexInformer<K>, written: &ObjectMeta)
     informer.shared.visibility_of(written)
 }
 
-/// Returns a function that checks whether the informer's store lacks the object now. An object with
-/// the same name and another UID is another object.
+/// Returns a function that checks, at each call, whether the informer's store lacks `object`.
+/// - If the store has an object with the same name but another UID, `object` counts as missing.
+/// - If `object` has no UID, only name and namespace are compared.
 pub fn absence_check<K>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,

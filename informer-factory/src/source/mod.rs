@@ -54,8 +54,11 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
-/// Creates a source without namespaces. Each namespace that is added later gets a reflector. `all`
-/// is the source of all namespaces, and supplies only the resource's name and the description.
+/// Creates a source whose set of namespaces is still empty. Each namespace that the program adds
+/// gets its own reflector.
+///
+/// `all` is a [`ListerWatcher`] of all namespaces. It lists and watches nothing here: it only
+/// supplies the name of the resource and the description of the source.
 pub(crate) fn divided<K: Send + Sync + 'static>(
     make: MakeSource<K>,
     all: &dyn ListerWatcher<K>,
@@ -151,10 +154,11 @@ impl<K: 'static> fmt::Debug for SourceTask<K> {
 }
 
 impl<K: 'static> Part<K> {
-    /// Returns the source's description without the namespace, or the resource if the description
-    /// does not have the form of [`KubeListWatch`].
+    /// Returns the description of `lister_watcher` without the namespace. For example,
+    /// `pods in namespace "shop" with labels "app=web"` becomes `pods with labels "app=web"`.
     ///
-    /// [`KubeListWatch`]: informer_reflector::KubeListWatch
+    /// If the description does not contain the text ` in namespace "…"`, returns only the name of
+    /// the resource.
     fn description_without_namespace(&self) -> Arc<str> {
         let (source, namespace) = (&self.lister_watcher, self.namespace.as_ref());
         let scope = namespace.map(|(name, _)| format!(" in namespace \"{name}\"")).unwrap_or_default();

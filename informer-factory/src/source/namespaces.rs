@@ -280,7 +280,9 @@ impl<K: 'static> Namespaces<K> {
     /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the reflector
     /// was never started.
     ///
-    /// If the set lacks the namespace, the `Err` is the result of [`remove`](Self::remove).
+    /// If the set does not contain the namespace, returns `Err` with a [`Completion`], which is set
+    /// when the store has no objects of the namespace. If the informer has ended, the `Completion`
+    /// is cancelled instead.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<MemberTask<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());

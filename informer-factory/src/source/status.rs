@@ -44,9 +44,10 @@ struct NamespacesStatus {
 #[derive(Debug, Default)]
 pub(super) struct Members {
     by_namespace: BTreeMap<Arc<str>, MemberStatus>,
-    /// The reflectors of removed namespaces, if they can still be running.
+    /// The statuses of removed namespaces whose reflectors can still be running.
     removed: Vec<ReflectorStatus>,
-    /// The sums of the counters of all other removed namespaces, whose reflectors have ended.
+    /// The sums of the counters of removed namespaces whose reflectors have stopped. These
+    /// namespaces are no longer in `removed`.
     ended: Totals,
     pub(super) has_ended: bool,
 }

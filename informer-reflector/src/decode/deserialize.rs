@@ -55,8 +55,11 @@ struct Reader<'t> {
     /// Whether the JSON key that was read last is not a field of the Rust struct. Always `false` if
     /// `ignored` is `None`.
     is_unknown_field: bool,
-    /// The index of the first token after the innermost object that is being read, if its Rust type
-    /// has exactly two fields. Otherwise 0.
+    /// The index of the first token after the JSON object whose members are being read. 0 if the
+    /// object's Rust type is not a struct with exactly two fields.
+    ///
+    /// serde reads an adjacently tagged enum as such a struct: the fields are the tag and the
+    /// content.
     end_of_pair: usize,
     /// Skipped values before this index are not added to `ignored`.
     min_ignored: usize,

@@ -124,12 +124,14 @@ fn has_choice(message: &'static Message, seen: &mut HashSet<usize>) -> bool {
 }
 
 /// Returns the text that an error message shows for a received `kind` or `apiVersion`.
+/// - If `name` is a valid name, returns `name`.
+/// - If `name` is empty, returns `unstated`.
+/// - If `name` is invalid, returns `unreadable`, because `name` could be a secret.
 fn plain(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./-".contains(&byte);
     match name {
         "" => "unstated",
         name if name.len() <= 253 && name.bytes().all(is_plain) => name,
-        // An invalid name could be a secret.
         _ => "unreadable",
     }
 }

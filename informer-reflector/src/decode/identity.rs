@@ -42,8 +42,8 @@ pub(super) fn rejected(object: &Tape<'_>, error: String) -> RejectedObject {
     }
 }
 
-/// Returns whether a member of the object's metadata can't be read. This member can be the
-/// namespace.
+/// Returns whether the object's `metadata` has a member whose name can't be read. For example, if
+/// the name `namespace` is damaged, the object seems to have no namespace.
 fn has_unreadable_metadata(object: &Tape<'_>) -> bool {
     let metadata = object.members(0).find(|(name, _)| *name == "metadata");
     metadata.is_some_and(|(_, at)| object.members(at).any(|(name, _)| name.contains(INVALID)))

@@ -9,7 +9,8 @@ use serde::forward_to_deserialize_any;
 
 use super::error::DecodeError;
 
-/// The name of a JSON member. It is a text, even if the Rust type is a map with numbers as keys.
+/// The name of a member of a JSON object, such as `replicas` in `{"replicas": 3}`. If the Rust type
+/// is a map whose keys are numbers, the text of the name is parsed as a number.
 pub(super) struct Name<'t> {
     pub(super) text: &'t str,
 }

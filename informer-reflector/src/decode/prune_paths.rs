@@ -36,9 +36,10 @@ const FEATURE_FIELDS: [(&str, &str); 3] = [
     ("deletionTimestamp", "checks of whether a deletion by this process has reached the cache"),
 ];
 
-/// The number of pruning rules for fields with the same parent at which a decoder stops learning
-/// further rules.
-// Each lookup searches all of these rules.
+/// The maximum number of fields with the same parent that a decoder learns to skip. For example,
+/// after 256 fields of `spec`, it reads all further fields of `spec`. Fields with a pruning rule of
+/// the user count too.
+// The lookup of a field searches all rules for the fields of its parent.
 const MAX_LEARNED_FIELDS: usize = 256;
 
 /// The pruning rules for the fields of one JSON object: the whole Kubernetes object, or an object

@@ -41,9 +41,12 @@ impl Skipped {
     }
 }
 
-/// Adds the paths of the `ignored` fields of `object` to `paths`. `names` is the path of `object`.
+/// Adds the paths of an object's fields that the Rust type lacks to `paths`. Also searches nested
+/// objects, but not arrays.
 ///
-/// `ignored` must be in ascending order. The function removes the indexes that it has passed.
+/// - `object` is the index of the object on the tape, and `names` is the path of the object.
+/// - `ignored` has the indexes of the values without a field in the Rust type, in ascending order.
+///   The function removes the indexes of the values in `object`.
 fn learn_inside<'t>(
     paths: &mut PrunePaths,
     tape: &'t Tape<'_>,

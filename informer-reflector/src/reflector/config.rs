@@ -84,12 +84,13 @@ impl ReflectorConfig {
     /// request for 15 seconds before it responds with status 429, after which the reflector
     /// requests a streaming list again.
     ///
-    /// The reflector also cancels a streaming list whose objects arrive more slowly than 200 a
-    /// second, but not at once: the list has an allowance for waits, which is this timeout at
-    /// first. Waiting for data uses up the allowance, and each received object adds 5 milliseconds
-    /// to it. The allowance is never more than three times this timeout. After a modified or
-    /// deleted object, which some servers send before the end of the list, objects no longer add to
-    /// it.
+    /// The reflector also cancels a streaming list whose objects arrive too slowly. Each list
+    /// begins with this timeout as its remaining time, which decreases while the reflector waits
+    /// for data. Each received object adds 5 milliseconds, up to three times this timeout. For
+    /// example, with the default, a list with 100 objects a second is cancelled after 20 to 30
+    /// seconds, and a list with more than 200 objects a second is not. After a modified or deleted
+    /// object, which some servers send before the end of the list, received objects add no more
+    /// time.
     ///
     /// The list must also end within the [duration of a watch](Self::watch_timeout), because its
     /// request is a watch.
@@ -162,14 +163,14 @@ impl ReflectorConfig {
         self
     }
 
-    /// Sets the page size, in items, of lists that are not [streaming](Self::streaming_lists). A
-    /// server that responds from its cache can ignore the page size and send all items in one page,
-    /// especially for the initial list.
+    /// Sets the page size, in items, of all lists that are not [streaming](Self::streaming_lists).
+    /// A server that responds from its cache can ignore the page size and send all items in one
+    /// page, especially for the initial list.
     ///
-    /// By default, the initial list has the page size 500. A relist usually has no page size,
-    /// because the server can return all items from its cache at once. After such a list was
-    /// interrupted, relists also have the page size 500. A call of this method sets the page size
-    /// of all these lists.
+    /// If this method is not called:
+    /// - The initial list has the page size 500.
+    /// - A relist usually has no page size, because the server can return all items from its cache
+    ///   at once. If a list was interrupted before, relists have the page size 500.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));

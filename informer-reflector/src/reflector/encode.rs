@@ -30,8 +30,9 @@ impl Encode {
         }
     }
 
-    /// Returns the object with this metadata in encoded form. Returns `None` if the object's
-    /// `Serialize` fails, or if its `Deserialize` can't read the result.
+    /// Returns `object` in encoded form. `metadata` must be the metadata of `object`. Returns
+    /// `None` if `Serialize` of the object's type fails or panics, or if its `Deserialize` can't
+    /// read the result.
     pub(super) fn encoded(
         &self,
         object: &OwnedObject<AnyObject>,

@@ -115,8 +115,12 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Returns the keys of the objects that stay quarantined after this list. `current` contains
-    /// the keys that are quarantined now.
+    /// Returns the keys of all objects that are quarantined after this list:
+    /// - each object that this list has quarantined
+    /// - if the name or namespace of a listed object can't be read: also each object in `current`
+    ///   that the list lacks
+    ///
+    /// `current` contains the keys that are quarantined now.
     pub(super) fn all_quarantined(&self, mut current: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
         if self.nameless == 0 {
             return self.quarantined.clone();

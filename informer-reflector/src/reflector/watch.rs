@@ -32,8 +32,9 @@ pub(super) const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(20);
 /// The time for which a watch can exceed its timeout before its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// The number of [failures](WatchFailures::failures) after which the reflector relists. A relist
-/// helps if the cause is the resource version, or the first event that the server has to send.
+/// The number of [failures](WatchFailures::failures) after which the reflector relists. If watches
+/// fail again and again, the cause can be their resource version, or the next event after this
+/// version. A relist avoids both causes.
 const MAX_FAILURES: u32 = 3;
 
 /// The recent failures of a reflector's watches. They are cleared when a watch has lasted ten

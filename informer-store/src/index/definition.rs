@@ -45,9 +45,10 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the added or updated object. `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether [`AnyIndex::apply`] calls a [`Function::OfKey`] for an added or updated object.
-    /// `false` only if the change replaced an object that has the same key. Ignored if the change
-    /// removed the object.
+    /// `true` if the change added the object, `false` if the change updated the object. After an
+    /// update, [`AnyIndex::apply`] keeps the values of a [`Function::OfKey`], because the key is
+    /// the same. With `true`, `apply` computes the values, which is also correct after an update.
+    /// Ignored for a removal.
     pub(crate) is_new: bool,
 }
 
@@ -128,8 +129,8 @@ pub(crate) trait AnyIndex: Send + Sync {
         failures: &mut Failures,
     );
 
-    /// Returns the number of index values in `computed`. Returns `None` if [`apply`](Self::apply)
-    /// computes the values, at most one for each object.
+    /// Returns the number of index values in `computed`. Returns `None` for a [`Function::OfKey`],
+    /// because [`apply`](Self::apply) computes its values, at most one for each object.
     fn computed_values(&self, computed: &Computed) -> Option<usize>;
 
     /// Applies changes to the index: to `state` and `by_slot`. Returns the positions in `applied`

@@ -10,8 +10,11 @@ use super::response::CannedResponse;
 #[non_exhaustive]
 pub enum ShutdownAnswer {
     /// The usual answers, as during a server's `--shutdown-delay-duration`. Only `/readyz`
-    /// announces the shutdown. Watches continue. Exception: if the shutdown began with another
-    /// answer, the watches that are already open still end.
+    /// announces the shutdown. Watches continue.
+    ///
+    /// If a test changes the answer from [`TooManyRequests`](ShutdownAnswer::TooManyRequests) or
+    /// [`ServiceUnavailable`](ShutdownAnswer::ServiceUnavailable) to `Usual`, the watches that are
+    /// open at the change still end.
     Usual,
     /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`. This is the
     /// answer of a real server with `--shutdown-send-retry-after` and

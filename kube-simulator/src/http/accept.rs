@@ -175,8 +175,10 @@ impl<'a> Offer<'a> {
         Self { media_type, q: q.unwrap_or(1.0), parameters }
     }
 
-    /// Returns whether [`offers`] swaps this offer with `other`, the offer before it. For example,
-    /// `offers` swaps `text/html;q=0.5` with an earlier `text/*;q=0.9`.
+    /// Returns whether [`offers`] moves this offer before `other`. One of these reasons is enough:
+    /// - This offer has a higher weight `q`.
+    /// - This offer has a more specific media type. For example, `text/html;q=0.5` is moved before
+    ///   `text/*;q=0.9`, and `text/*` is moved before `*/*`.
     fn comes_before(&self, other: &Self) -> bool {
         let any = |offer: &Self| offer.media_type.starts_with('*');
         let any_within = |offer: &Self| offer.media_type.ends_with('*');

@@ -128,9 +128,10 @@ struct UnreadRequest {
     one_by_one: bool,
 }
 
-/// Returns the target of a request, and the request with the verb for this target.
+/// Returns the route of a request, and the request with the verb for this route, such as `List`.
 ///
-/// Call this again after the request has been stalled or its body has been read.
+/// The result can change while a fault stalls the request or the body arrives, because a custom
+/// resource definition can be created or deleted in this time. Call this again after such a wait.
 fn locate(server: &Server, recorded: Arc<RecordedRequest>) -> (Route, Arc<RecordedRequest>) {
     let route = route(server, &recorded.path);
     let verb = route.verb(&recorded.method, collection::is_watch_requested(&recorded.query));

@@ -137,10 +137,12 @@ impl ObjectStore {
     ///   before the deletion are answered with 410 `Expired`.
     /// - Without a watch cache (Event objects): open watches, and new watches from a version before
     ///   the deletion, end with an `ERROR` event of code 500 and reason `StorageReadError`. This
-    ///   affects watches of the object's namespace or of all namespaces, with any label selector.
-    ///   Two requirements of a field selector exclude a watch: another `metadata.namespace` in a
-    ///   watch of all namespaces, and another `metadata.name` if the URL or the selector contains
-    ///   the namespace.
+    ///   affects all watches for which a real server reads the object from etcd, even if a selector
+    ///   does not match the object. Only these watches continue:
+    ///   - Watches of another namespace.
+    ///   - Watches of all namespaces whose field selector requires another `metadata.namespace`.
+    ///   - Watches whose field selector requires another `metadata.name`, if the URL or the field
+    ///     selector also contains the object's namespace.
     ///
     /// # Errors
     ///

@@ -91,8 +91,11 @@ pub(crate) struct History {
     /// later events.
     reachable: u64,
     window: Window,
-    /// New readers cannot start before this resource version. Exceptions: a watch of a lagging
-    /// server can start at that server's newest version, and a watch of etcd one version earlier.
+    /// Watches, and lists at an exact version, cannot start before this resource version.
+    /// Exceptions after a compaction:
+    /// - On a lagging API server, a watch can start at the newest version of this server.
+    /// - A watch of a kind without a watch cache can start one version earlier, because etcd still
+    ///   has the event of the compacted version.
     compacted_to: u64,
     /// The resource version at which the watch cache was last filled from etcd. The cache has no
     /// older events.

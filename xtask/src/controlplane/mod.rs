@@ -155,7 +155,9 @@ impl Cluster {
         self.dir.disable_cleanup(true);
     }
 
-    /// `can_retry` is `true` if the caller tries again after an error because of a taken port.
+    /// Makes one attempt to start the control plane. After an error, the folder with the logs is
+    /// kept. Exceptions: the folder is deleted if the user has interrupted the start, or if another
+    /// process took a port and `can_retry` is true.
     fn start_once(
         options: &Options,
         programs: &Programs,

@@ -25,11 +25,11 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Marks the whole object as undecodable, and writes a placeholder in place of the members that
-    /// can't be read.
+    /// Marks the whole object as undecodable, because the rest of a message can't be read. In place
+    /// of the unread fields, writes one member with an invalid name to the tape.
     pub(super) fn reject_members(&mut self, problem: &str) {
-        // Writes a member with an invalid name and the value null. I9: the namespace can be among
-        // the missing members, so `has_unreadable_metadata` looks for such a name.
+        // The value of the member is null. I9: the namespace can be among the unread fields, so
+        // `has_unreadable_metadata` looks for such a name.
         self.reject(problem);
         self.push(Token::Null);
     }

@@ -51,8 +51,9 @@ pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome)
     }
 }
 
-/// Deletes the objects of a definition that is being deleted. Does nothing if this was done before,
-/// and the definition only waits for other finalizers.
+/// Deletes the objects of a custom resource whose definition is being deleted. Does nothing if the
+/// cleanup finalizer of the definition has been removed, and only other finalizers keep the
+/// definition.
 fn delete_objects(run: &mut Run<'_>, definitions: &Served, object: &Object) {
     if !has_cleanup_finalizer(&object.decode()) {
         return;

@@ -161,8 +161,11 @@ fn dependants_to_process(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Ob
     found
 }
 
-/// Returns whether the dependant has an invalid owner, for example of a kind that is not served.
-/// The real garbage collector neither deletes nor changes such a dependant.
+/// Returns whether an owner of `dependant` is invalid. The real garbage collector neither deletes
+/// nor changes an object with an invalid owner. An owner is invalid in these cases:
+/// - The owner is namespaced, and the dependant is cluster-scoped.
+/// - The kind of the owner is not served. (This case does not apply to `owner`, the owner whose
+///   dependants the garbage collector currently processes.)
 fn has_invalid_owner(api: &Api, dependant: &Object, owner: &Object) -> bool {
     let is_cluster_scoped = dependant.namespace().is_none();
     if is_cluster_scoped && owner.namespace().is_some() {

@@ -21,8 +21,9 @@ use crate::storage::Object;
 /// The state of one call of [`after_write`].
 struct Run<'a> {
     api: &'a Api,
-    /// The finished writes of the controllers that the controllers have not reacted to yet. Each
-    /// pair contains the written resource and the result of the write.
+    /// The controllers' own writes, to which the controllers must still react. For example, after
+    /// the deletion of a replica set, the garbage collector must delete the pods. Each pair
+    /// contains the resource and the result of a write.
     written: VecDeque<(Served, Outcome)>,
 }
 

@@ -25,9 +25,8 @@ struct Requirement {
 enum Field {
     Name,
     Namespace,
-    /// A selectable field whose value was copied from the JSON when the object was stored.
-    /// [`Object::field`] returns the value for this number, the field's position in the kind's
-    /// `selectable_fields`.
+    /// A selectable field, as its index in the kind's `selectable_fields`. [`Object::field`]
+    /// returns the field's value for this index, without parsing the object.
     Selectable(usize),
     /// The path of a selectable field whose value is read from the object's JSON. The field became
     /// selectable after the resource's storage was created.

@@ -125,8 +125,9 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
     Ok(())
 }
 
-/// Sorts the elements that `order` lists into the sequence of `order`. All other elements stay at
-/// their index. For a keyed list, `order` lists the merge keys of elements.
+/// Sorts the list elements that are named in `order` by their position in `order`. All other
+/// elements keep their index. For example, `a, x, b` with the order `b, a` becomes `b, x, a`. If
+/// the list has a merge key, `order` contains objects with this key, such as `{ "name": "b" }`.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {
         ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).map(Value::to_string),

@@ -83,8 +83,10 @@ fn resource(kind: &ResourceKind) -> Value {
     resource
 }
 
-/// Returns the discovery field `responseKind` of `resource` or of one of its subresources. The
-/// other arguments identify the kind of the responses.
+/// Returns the discovery field `responseKind`: the group, version and kind of the responses.
+/// `resource` is the described resource, or the resource of the described subresource. For example,
+/// `resource` is `deployments` for the subresource `scale`, whose responses have the group
+/// `autoscaling`, the version `v1` and the kind `Scale`.
 fn response_kind(resource: &ResourceKind, group: &str, version: &str, kind: &str) -> Value {
     // As on a real server, the group and version are empty if they are those of a built-in
     // `resource` itself.

@@ -90,8 +90,9 @@ pub(crate) struct Opening {
     /// The source of random delays of bookmarks.
     pub(crate) random: fastrand::Rng,
     pub(crate) stop: CancellationToken,
-    /// Cancelled when the resource is no longer served. Earlier events that this API server has
-    /// reached are still sent.
+    /// Cancelled when the resource is no longer served. The watch then ends, but first sends all
+    /// pending events. On a lagging API server, these are only the events up to the resource
+    /// version that the server has reached.
     pub(crate) gone: CancellationToken,
 }
 

@@ -111,7 +111,7 @@ impl Bookmarks {
     }
 
     /// Schedules the next bookmark after one interval, or shortly before the deadline if that is
-    /// sooner. The bookmark is due after at least `min_wait`, or less for intervals below a minute.
+    /// sooner. The wait is at least `min_wait` or a 60th of the interval, whichever is shorter.
     fn schedule(&mut self, min_wait: Duration) {
         let now = Instant::now();
         let regular = deadline_after(self.interval);

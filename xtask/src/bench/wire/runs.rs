@@ -17,8 +17,9 @@ use crate::signals::Signals;
 /// The pause after the sync and after events, in which the client frees memory.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The send rates for measuring latency: 1,000 events per second for the first fifth of the events,
-/// and 5,000 for the rest.
+/// The send rates for measuring latency, in events per second, each with a divisor. A rate ends
+/// when the number of sent events is the number of all events divided by the divisor. So the first
+/// fifth of all events has the rate 1,000, and the rest has the rate 5,000.
 const RATES: [(u32, usize); 2] = [(1_000, 5), (5_000, 1)];
 
 const SYNC_PEAK: &str = "sync.peak";
@@ -35,8 +36,8 @@ pub(crate) struct Run<'a> {
     pub(crate) handlers: usize,
     /// Whether the client lists and then watches, instead of requesting a streaming list.
     pub(crate) is_list: bool,
-    /// The first resource version of the last pass, which updates every object once. An object with
-    /// at least this version is in its final state.
+    /// The resource version of the first event in the last pass. In each pass, the server updates
+    /// every object once. An object with at least this version is in its final state.
     pub(crate) last_pass: u64,
     /// The resource version of each event.
     pub(crate) versions: &'a [u64],
