@@ -126,9 +126,10 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until a worker can reconcile the key, or must drop it.
+    /// Waits until the [`action`](Self::action) for the key is no longer [`Action::Park`].
     ///
-    /// Returns `false` only if a cache still lacked a write at the write's deadline.
+    /// Returns `false` if a cache still lacked a write of the controller at the write's deadline.
+    /// Returns `true` in all other cases, also if the action is now [`Action::Drop`].
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {

@@ -69,8 +69,11 @@ impl Settlement {
         })
     }
 
-    /// Reads the object until a read succeeds, and returns the result of this [`Read`]. Returns
-    /// `None` if the write counts as rejected.
+    /// Reads the object from the server. Repeats a failed read until a read succeeds.
+    ///
+    /// Returns the [`Condition`] that the cache meets when it has the state that was read, or
+    /// `None` if no wait is necessary. Also returns `None` if the read is impossible and the server
+    /// rejected the last attempt of the write.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let (resource, key, mut wait) = (&self.resource, &self.object, MIN_WAIT);
         loop {

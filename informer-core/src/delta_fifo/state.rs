@@ -341,8 +341,9 @@ impl<K: 'static> State<K> {
         (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Requeues the item at `position` of the batch in flight, `taken`. If newer changes of its key
-    /// are queued, requeues only its [`first_removal`].
+    /// Requeues the item at `position` of the batch in flight, `taken`. If newer changes of the
+    /// item's key are queued, requeues only the item's deletion or release (see [`first_removal`]),
+    /// because the newer changes replace all other changes of the item.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         // I9: the consumer's store will lack the changes of this item.

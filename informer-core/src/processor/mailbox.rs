@@ -35,9 +35,9 @@ struct State<K> {
     closed: bool,
 }
 
-/// The events that waited in a mailbox when the mailbox was closed. Drop them after all waits for
-/// the handler have ended.
-// I12: a destructor of an object can panic.
+/// The events that waited in a mailbox when the mailbox was closed. The caller drops these events
+/// last, after waking all tasks that wait for the removal of the handler.
+// I12: a destructor of an object can panic, and the tasks must be woken nevertheless.
 pub(super) type Unread<K> = (Inbox<K>, Garbage<K>);
 
 /// Statistics about the events that are waiting for one handler.
@@ -165,8 +165,12 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes the handler's next events from `sections`, and returns whether that ends a section. If
-    /// so, the caller must call [`SharedBacklog::tidy`].
+    /// Takes a slow handler's next events from `sections`, the content of the shared backlog.
+    /// Returns `None` if no events have been coalesced for the handler yet.
+    ///
+    /// A section contains the coalesced events of consecutive batches. The flag in the result is
+    /// `true` if the handler has now taken all events of a section. The caller must then call
+    /// [`SharedBacklog::tidy`], which removes sections that no handler needs.
     fn take_coalesced(&self, sections: &mut Sections<K>) -> Option<(Cursor<K>, bool)> {
         let mut state = self.state.lock();
         let Inbox { shared, merged, threshold, .. } = &mut state.inbox;

@@ -59,8 +59,11 @@ impl PublishGuard {
         self.any_wants_resyncs = any_wants_resyncs;
     }
 
-    /// Adds the batch to the mailbox of one handler. If `wants_resyncs` is `false`, a handler that
-    /// is not slow does not receive the resyncs.
+    /// Adds the batch to the mailbox of one handler. If `wants_resyncs` is `false`, leaves out the
+    /// resyncs of the batch.
+    ///
+    /// Exception: slow handlers share a backlog, so a slow handler can also receive resyncs that
+    /// are due only for another handler.
     pub(super) fn push_to(&mut self, mailbox: &Mailbox<AnyObject>, wants_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
@@ -69,8 +72,6 @@ impl PublishGuard {
         let all = &*batch;
         let others = without_resyncs.as_ref().unwrap_or(all);
         let own = if wants_resyncs { all } else { others };
-        // Slow handlers share a backlog, so they can receive resyncs that only another handler
-        // wants.
         let for_backlog = if self.any_wants_resyncs { all } else { others };
         let (waker, is_shared) = mailbox.push(own, for_backlog, wants_resyncs && self.has_resyncs);
         self.wakers.extend(waker);

@@ -129,8 +129,9 @@ impl<K> Staged<K> {
         }
     }
 
-    /// Moves a handler's first untaken batch to `next`, or to the first uncoalesced batch. Returns
-    /// whether the handler still has untaken batches.
+    /// Sets `untaken.from`, the sequence number of a handler's first untaken batch, to `next`. If
+    /// `next` is `None`, sets `untaken.from` to the number of the first batch that has not been
+    /// coalesced. Returns whether the handler still has untaken batches.
     fn advance(&mut self, untaken: &mut SharedPart, next: Option<Sequence>) -> bool {
         self.remove_reader(untaken.from);
         untaken.from = next.unwrap_or_else(|| self.first_uncoalesced());
@@ -231,8 +232,9 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section that begins with the batch `from`, unless only one handler needs the
-    /// section.
+    /// Seals the section that begins with the batch `from`, unless only one handler needs this
+    /// section. The events of a sealed section do not change, so that several handlers can take the
+    /// same events. Later batches go to another section.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.

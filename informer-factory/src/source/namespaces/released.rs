@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use informer_core::Completion;
 
-/// A cleanup keeps the names of this number of latest removals, and names with waiters. It runs
-/// when twice as many names are recorded.
+/// The number of latest removals whose names a cleanup keeps. A cleanup also keeps each older name
+/// for which a caller waits. A cleanup runs when 20,000 names are recorded, twice this number.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
 #[derive(Default)]

@@ -133,13 +133,14 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    /// Ends the effect of [`end_all`](Self::end_all) on new streams: they stay open again.
+    /// Ends the effect of [`end_all`](Self::end_all) on new streams, so that new streams stay open.
     pub(crate) fn keep_new(&self) {
         self.open.lock().end = None;
     }
 
-    /// Does the same as [`keep_new`](Self::keep_new), and sets the counts of
-    /// [`terminated`](Self::terminated) to zero.
+    /// Resets the registry for a restart of the server. New streams stay open again, even if
+    /// [`end_all`](Self::end_all) was called before. The counts of [`terminated`](Self::terminated)
+    /// streams become zero.
     pub(crate) fn reset(&self) {
         self.keep_new();
         self.terminated.lock().clear();
