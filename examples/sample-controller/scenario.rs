@@ -187,8 +187,11 @@ impl Scenario {
         Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
     }
 
-    /// Returns whether the `Foo`s with these numbers are in their desired state, and the deleted
-    /// first `Foo` is gone.
+    /// Returns whether each `Foo` with one of these numbers is in its desired state.
+    ///
+    /// Also returns `false` until the server has no traces of `foo-0`, which [`run`](Self::run)
+    /// deletes: the `Foo`, its entry in the directory (a `ConfigMap`) and, if the server collects
+    /// garbage, its Deployment.
     async fn are_in_desired_state(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
@@ -229,10 +232,11 @@ impl Scenario {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Returns whether the replicas of Deployments become available.
+    /// Returns whether this cluster can make the replicas of Deployments available. For example, a
+    /// cluster without nodes cannot, because no pod runs there.
     async fn runs_pods(&self) -> Result<bool, Failure> {
-        // A real server needs a node and a controller manager. On the simulator, `deployments::run`
-        // reports them as available.
+        // A real cluster needs a node and a controller manager. On the simulator,
+        // `deployments::run` reports the replicas as available.
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
     }

@@ -77,7 +77,10 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
         parse(path, &text, &mut definitions)?;
     }
     if definitions.usable.is_empty() {
-        bail!("no definition is usable:\n{}", definitions.left_out.join("\n"));
+        bail!(
+            "no CustomResourceDefinition can be used, for these reasons:\n{}",
+            definitions.left_out.join("\n")
+        );
     }
     check_unique(&definitions.usable)?;
     Ok(definitions)

@@ -179,10 +179,11 @@ fn without_nested_code(line: &str) -> String {
     format!("{marker} {rest}")
 }
 
-/// Returns two lines that can replace a code fence of Markdown; `None` for other lines.
+/// Returns two replacements of a code fence in Markdown; `None` for a line that is no fence.
 ///
-/// The first line closes a code block. The second line opens a block of `text`, which rustdoc does
-/// not test. For example, `~~~yaml` gives `~~~` and `~~~text`.
+/// If the fence closes a code block, the caller uses the first replacement. If the fence opens a
+/// code block, the caller uses the second one: rustdoc does not test code that is marked as `text`.
+/// For example, `~~~yaml` gives `~~~` and `~~~text`.
 fn fence(line: &str) -> Option<(&'static str, &'static str)> {
     // "```kubectl get pods```" is text: a line that opens a block has no further backticks.
     let is_text = |rest: &str| rest.trim_start_matches('`').contains('`');

@@ -88,17 +88,16 @@ impl Event<AnyObject> {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event is an add, update or delete with a closed handle. For an update,
-    /// only the handle of the new version counts.
+    /// Returns whether this event has a closed handle that possibly no previous event had.
     ///
-    /// An update's old version, and the object of a resync or release, were part of a previous add
-    /// or update.
+    /// - Add or update: the new object counts. An update's old object was in a previous event.
+    /// - Delete: all objects of the event count, because the last state before the deletion can be
+    ///   new.
+    /// - Resync or release: always `false`, because the object was in a previous event.
     pub(crate) fn has_new_closed_handle(&self) -> bool {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
-            // The deletion can contain a last state that no previous add or update contained.
             Self::Deleted(deleted) => deleted.any(Cached::is_closed),
-            // A previous add or update contained the same version.
             Self::Resynced(_) | Self::Released(_) => false,
         }
     }

@@ -39,8 +39,9 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
     /// - Objects whose keys are in [`Replacement::quarantined`] must stay in the store.
     /// - All stored objects must stay if [`Replacement::complete`] is `false`.
     ///
-    /// [`Replacement::objects`] contains the handles that [`list_part`](Self::list_part) has
-    /// returned.
+    /// For each listed object, [`Replacement::objects`] contains the [`Cached`] that
+    /// [`list_part`](Self::list_part) has returned. If the object has not changed, this can be the
+    /// stored one.
     fn replace(&self, replacement: Replacement<K>);
 
     /// Returns a future to await before the next [`apply`](Self::apply) or

@@ -52,8 +52,11 @@ pub enum IndexError {
     },
 }
 
-/// A failure of an index function for an object, or of `Hash` or `Eq` of an index value. The object
-/// is in the store, but can't be found through this index until a later version has no failure.
+/// Reports that an index lacks an object. Either the index function returned an error or panicked,
+/// or `Hash` or `Eq` of an index value panicked.
+///
+/// The object is in the store, but can't be found through this index until a later version of the
+/// object is indexed without a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("index \"{index}\" lacks object {key}{at_version} because of a failure: {error}", at_version = at(resource_version))]
 #[non_exhaustive]

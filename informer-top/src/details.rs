@@ -150,10 +150,11 @@ fn more(row: &Row, details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns the first `most` lines. If there are others, adds a line with their number, for example
+/// Returns the first `most` lines, and a line that counts the omitted lines. For example, if
+/// `total` is 8, `most` is 5, `lead` is "and" and `noun` is "parked key", the last line is
 /// `and 3 more parked keys`.
 fn first(mut lines: Vec<String>, most: usize, total: u64, lead: &str, noun: &str) -> Vec<String> {
-    // The inspector sends only a part of a long list.
+    // The inspector sends only a part of a long list. `total` is 0 if the total is unknown.
     let all = total.max(lines.len() as u64);
     lines.truncate(most);
     let others = all - lines.len() as u64;

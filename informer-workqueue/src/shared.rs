@@ -180,8 +180,8 @@ impl<T> Shared<T> {
         result
     }
 
-    /// Ends an item whose key could not be processed yet. Neither counts a failure of the key nor
-    /// resets its failures.
+    /// Ends an item whose key the worker did not process. The number of failures of the key stays
+    /// the same. Queues the key again only if the key was added while the worker had the item.
     pub(crate) fn release(&self, id: u32) {
         self.end(id, None, false);
     }

@@ -288,8 +288,11 @@ impl<T> State<T> {
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// Returns the result of `shut_down_with_drain`, or registers `waker` if the wait continues.
-    /// The wait never continues after the queue has woken the drainer.
+    /// Returns the result of `shut_down_with_drain`, or `None` if its wait continues. For `None`,
+    /// registers `waker`, and stores its ticket in `ticket`.
+    ///
+    /// If the queue has woken the waiting task before (`was_woken`), never returns `None`: the
+    /// result of an incomplete drain is then `false`.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,

@@ -99,10 +99,10 @@ const LONG_STEPS: [(&str, Step); 9] = [
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Also run the end-to-end tests that take minutes, the tests in Miri, five minutes of fuzzing,
-    /// ten thousand simulation seeds, code generation from more definitions, the tests with planted
-    /// bugs, and the checks of packages, dependencies and compatibility; takes about 80 minutes
-    /// more
+    /// Also run slow steps, which take about 80 minutes: the end-to-end tests that take minutes,
+    /// the tests in Miri, five minutes of fuzzing, ten thousand simulation seeds, code generation
+    /// from the custom resource definitions of Istio, Karpenter and other projects, the tests with
+    /// planted bugs, and the checks of packages, dependencies and compatibility
     #[arg(long)]
     long: bool,
 }

@@ -100,7 +100,8 @@ fn minimal_versions(packages: &Packages, signals: &Signals) -> anyhow::Result<()
     let root = workspace::root();
     let copy = root.join("target/minimal-versions");
     workspace::copy_sources(&copy)?;
-    std::fs::remove_file(copy.join("Cargo.lock")).context("cannot remove the copy of Cargo.lock")?;
+    std::fs::remove_file(copy.join("Cargo.lock"))
+        .context("cannot remove target/minimal-versions/Cargo.lock, a copy of the workspace's file")?;
     let mut update = workspace::cargo();
     // The option `-Z` is unstable. With this variable, a stable cargo accepts it.
     update.current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");

@@ -1,5 +1,5 @@
-//! `cargo xtask e2e`: runs the end-to-end tests and the examples against a real kube-apiserver, and tests of other
-//! clients (kubectl and client-go) against the simulator.
+//! `cargo xtask e2e`: runs the end-to-end tests and the examples against a real kube-apiserver, and
+//! tests of other clients (kubectl and client-go) against the simulator.
 
 use std::process::{Command, ExitCode};
 
@@ -73,8 +73,9 @@ impl Args {
     }
 }
 
-/// Runs the end-to-end tests. Without test filters and options, also runs the examples and the
-/// tests of two large controllers.
+/// Runs the end-to-end tests. If the user gives no test filter and no test option, also runs the
+/// examples and the test targets `scheduler_cache` and `endpoint_slices` in
+/// `informer-controller/tests`.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Build first, so that build errors appear before the servers start.
     let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;
@@ -115,9 +116,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         return Ok(tested);
     }
     let kubeconfig = cluster.kubeconfig().to_owned();
-    let mut controllers = controllers();
-    controllers.env(KUBECONFIG, &kubeconfig);
-    let tested = apiserver::run_against(&mut cluster, &programs, &mut controllers, signals)?;
+    let mut command = controller_tests();
+    command.env(KUBECONFIG, &kubeconfig);
+    let tested = apiserver::run_against(&mut cluster, &programs, &mut command, signals)?;
     if tested != ExitCode::SUCCESS {
         return Ok(tested);
     }
@@ -127,9 +128,10 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the command that tests two large controllers. The tests use the simulator if the
-/// variable `INFORMER_E2E_KUBECONFIG` is not set.
-fn controllers() -> Command {
+/// Returns the command that runs the test targets `scheduler_cache` and `endpoint_slices`. Each of
+/// them contains a large controller, written with the crates of this workspace, and its test. If
+/// the variable `INFORMER_E2E_KUBECONFIG` is not set, the tests use the simulator.
+fn controller_tests() -> Command {
     let mut command = workspace::cargo();
     command.args([
         "test",

@@ -47,7 +47,10 @@ struct SlimStatus {
     host_ip: Option<String>,
 }
 
-/// Runs the client until the benchmark kills the process. Returns only if an error occurs.
+/// Runs the client until the process ends. Returns only if an error occurs.
+///
+/// The process ends when its standard input ends (see [`wait_for_start`]), or when the benchmark
+/// kills the process.
 pub(crate) fn main() -> anyhow::Result<()> {
     let plan = Plan::from_args()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start a runtime")?;

@@ -1,8 +1,10 @@
-//! The client's side of the protocol of `cargo xtask bench wire`: arguments, and lines on standard input and output.
+//! The client's side of the protocol of `cargo xtask bench wire`: arguments, and lines on standard
+//! input and output.
 //!
-//! A client prints `ready`, waits for a line, starts its informer, and prints `synced OBJECTS`. When all handlers have the
-//! final state of each object, it prints `done EVENTS`. It ends when its standard input ends. The
-//! clients in Go and Java also collect garbage at the line `collect`, and then print `collected`.
+//! A client prints `ready`, waits for a line, starts its informer, and prints `synced OBJECTS`.
+//! When all handlers have the final state of each object, the client prints `done EVENTS`. The
+//! client ends when its standard input ends. The clients in Go and Java also collect garbage at the
+//! line `collect`, and then print `collected`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -52,8 +54,8 @@ pub(crate) fn print(line: &str) -> anyhow::Result<()> {
     output.flush().context("cannot write to the standard output")
 }
 
-/// Waits for the first line on standard input. From then on, the process ends when its standard input ends, so that it
-/// does not outlive its parent.
+/// Waits for the first line on standard input. Afterwards, the process ends when its standard input
+/// ends, so that the process does not outlive its parent.
 pub(crate) fn wait_for_start() -> anyhow::Result<()> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).context("cannot read the standard input")?;
@@ -64,7 +66,9 @@ pub(crate) fn wait_for_start() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the time of the clock that all processes share, in nanoseconds.
+/// Returns the time of the machine's monotonic clock (`CLOCK_MONOTONIC`), in nanoseconds. All
+/// processes of the machine share this clock, so that times from the server and from a client can
+/// be compared.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let time = Duration::try_from(time).unwrap_or_default();

@@ -26,7 +26,7 @@ pub fn capitalized(name: &str) -> String {
 }
 
 /// Returns the plural of a kind in snake case: the kind `NetworkPolicy` and the resource
-/// `networkpolicies` give `network_policies`.
+/// `networkpolicies` give `network_policies`. Fails if the resource is not named after the kind.
 pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     let mut rest = plural;
     let mut name = String::new();
@@ -45,7 +45,10 @@ pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     // belong together.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
-        bail!("`{plural}` is not the plural of `{kind}`; take both from API discovery");
+        bail!(
+            "`{plural}` is not the plural of the kind `{kind}`; use the name and the kind that \
+             `kubectl api-resources` prints for the resource"
+        );
     }
     name.push_str(rest);
     Ok(name)

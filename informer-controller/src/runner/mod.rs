@@ -82,10 +82,10 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// - A key is dropped without a call if its namespace was
 ///   [removed](SharedIndexInformer::remove_namespace) from an informer that queues keys, and no
 ///   other such informer watches the namespace: a call would treat its object as deleted. While
-///   another one watches the namespace, the key is parked. (An informer with fixed namespaces
-///   counts as watching the namespace only while it has an object of this namespace.) If the
-///   namespace is removed during a call, [`ReconcileRequest::is_namespace_watched`] returns
-///   `false`.
+///   another one watches the namespace, the key is parked. (An informer that was created for one
+///   namespace or for all has no list of its namespaces. So it counts as watching a namespace only
+///   while its store has an object of this namespace.) If the namespace is removed during a call,
+///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked until the caches have the

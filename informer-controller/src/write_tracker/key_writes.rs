@@ -56,11 +56,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   reads the object's metadata from the server. The key then waits until the informer has the
     ///   metadata that was read. This is usually much earlier than the
     ///   [deadline](WriteTracker::with_deadline) of the write.
-    /// - After a rejection, the outcome is unknown, too. A rejection is a 4xx status except 408, or
-    ///   an `InternalError` of a webhook or an admission plugin, which runs before the write. By
-    ///   default, kube's client repeats a request after a 429, 503 or 504. If the first attempt was
-    ///   applied, the server can reject the repetition, for example because it conflicts with the
-    ///   first attempt.
+    /// - After a rejection, the object's metadata is read as after any other error, because the
+    ///   outcome is unknown, too. By default, kube's client repeats a request after a 429, 503 or
+    ///   504. If the first attempt was applied, the server can reject the repetition, for example
+    ///   because it conflicts with the first attempt. A rejection is a 4xx status except 408, or an
+    ///   `InternalError` of a webhook or an admission plugin, which runs before the write.
     /// - An object whose name the server generates cannot be read, because its name is not known.
     ///   If the server rejects its creation, the key does not wait. After any other error, the key
     ///   waits until the deadline.

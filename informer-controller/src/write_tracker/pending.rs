@@ -66,8 +66,9 @@ pub(super) enum Condition {
     /// - The cache has reached `version`, which is the object's version before the request. In
     ///   addition, the cache does not have the object, or has the object with a deletion timestamp:
     ///   `shows_deletion` returns `true`.
-    /// - The token `is_over` is cancelled, because the outcome was reported to the
-    ///   [`WriteInFlight`](super::WriteInFlight).
+    /// - The token `is_over` is cancelled. For example, the request was not sent, or its outcome is
+    ///   unknown and [`OutcomeUnknown`](Self::OutcomeUnknown) has replaced this condition. A
+    ///   successful request does not cancel the token, so the first case ends the wait.
     Deletion {
         watermark: Watermark,
         version: ResourceVersion,

@@ -38,8 +38,9 @@ pub(super) struct Settlement {
     /// Whether the server rejected the last attempt of the write.
     ///
     /// The object is read nevertheless, because an earlier attempt was possibly applied. If the
-    /// read is impossible, for example because several namespaces have an object with this name,
-    /// the write counts as rejected.
+    /// read fails with [`ListWatchError::InvalidRequest`], the write counts as rejected, and the
+    /// key does not wait. For example, the program did not set the namespace of the written object,
+    /// and several namespaces have an object with this name.
     pub(super) is_probably_rejected: bool,
 }
 
@@ -69,11 +70,17 @@ impl Settlement {
         })
     }
 
-    /// Reads the object from the server. Repeats a failed read until a read succeeds.
+    /// Reads the object from the server. Repeats a failed read until a read succeeds; the caller
+    /// limits the time.
     ///
-    /// Returns the [`Condition`] that the cache meets when it has the state that was read, or
-    /// `None` if no wait is necessary. Also returns `None` if the read is impossible and the server
-    /// rejected the last attempt of the write.
+    /// Returns the [`Condition`] that the cache meets when it has the state that was read. Returns
+    /// `None` if the key does not have to wait:
+    ///
+    /// - The informer no longer watches the namespace of the object.
+    /// - The object's resource version is not comparable.
+    /// - The write [was probably rejected](Self::is_probably_rejected), and the read fails with
+    ///   [`ListWatchError::InvalidRequest`]. If the write was not rejected, this read is repeated,
+    ///   too.
     pub(super) async fn settle(&self) -> Option<Condition> {
         let (resource, key, mut wait) = (&self.resource, &self.object, MIN_WAIT);
         loop {

@@ -94,7 +94,11 @@ impl<K: 'static> Shared<K> {
     }
 
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
-    /// Returns the completions that the caller must set now.
+    ///
+    /// If the feed of the namespace has received neither a list nor a change, queues nothing, and
+    /// returns the feed's [`released`](super::feeds::FeedCompletions::released) completion, which
+    /// the caller must set now. Returns an empty list if the consumer must first remove objects of
+    /// the namespace, or if the feed was released before.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
@@ -141,8 +145,10 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Calls `change` with the locked state. Before that, builds the index of a large batch in
-    /// flight while the queue is not locked.
+    /// Locks the queue and calls `change` with its state.
+    ///
+    /// `change` looks up keys in the batch in flight, with an index that maps each key to its item.
+    /// If the batch has more than [`SLICE`] items, the index is built before the queue is locked.
     pub(super) fn index_in_flight_then_change(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {

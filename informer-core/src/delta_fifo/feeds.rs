@@ -172,7 +172,10 @@ impl Feeds {
     }
 
     /// Makes this namespace optional: the queue can be synced before this namespace is listed.
-    /// Returns whether the call had an effect.
+    ///
+    /// Returns `true` if the queue's initial list could not end without this namespace until now.
+    /// Changes nothing and returns `false` if the namespace is optional already, has been listed,
+    /// is no longer watched, or does not belong to the queue's initial list.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
         let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
@@ -238,8 +241,12 @@ impl Feeds {
 
     /// Records that the namespace of this feed is no longer watched.
     ///
-    /// Returns the completions that the caller must set now. If the result is `None`, the caller
-    /// must queue a removal of each object of the namespace.
+    /// - If the feed has received neither a list nor a change, deletes the feed. Returns the feed's
+    ///   `released` completions, which the caller must set now. If the consumer must still remove
+    ///   objects of an earlier feed of this namespace, the completions move to the earlier feed,
+    ///   and the returned list is empty.
+    /// - If the feed has received a list or a change, returns `None`. The caller must then queue a
+    ///   removal of each object of the namespace.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without this feed, the minimum version can be different. The next batch reports it.
@@ -251,8 +258,6 @@ impl Feeds {
             feed.has_progress = true;
             return None;
         }
-        // If the namespace has an earlier feed, whose objects the consumer must still remove, that
-        // feed gets the completion, and the returned list is empty.
         let removed = self.feeds.remove(position);
         let before = self.feeds[..position].iter_mut().rfind(|feed| feed.namespace == removed.namespace);
         let Some(before) = before else { return Some(removed.released) };

@@ -112,7 +112,9 @@ impl<K: 'static> State<K> {
     /// Receives one part of an arriving list. Replaces unchanged objects by their existing handles.
     /// Queues the other objects if the list is an initial list and the queue has a store (`known`).
     ///
-    /// Returns unused handles. The caller must drop them while the queue is not locked.
+    /// Returns the handles that are not needed: the new handles of the unchanged objects, and the
+    /// existing handles of the changed ones. The caller must drop them while the queue is not
+    /// locked.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],

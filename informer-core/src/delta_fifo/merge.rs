@@ -59,8 +59,9 @@ pub(super) fn first_removal<K>(deltas: &Deltas<K>) -> Option<&Delta<K>> {
     removals.clone().find(|delta| delta.is_deleted()).or_else(|| removals.next())
 }
 
-/// Removes all changes of a requeued item except the [`first_removal`]. Returns the previous
-/// content of `deltas`, which the caller drops while the queue is not locked.
+/// Removes all changes of a requeued item except the [`first_removal`]. Returns all previous
+/// changes, including this removal, of which `deltas` keeps a clone. The caller drops the returned
+/// changes while the queue is not locked.
 ///
 /// The caller must then append a newer change, because `deltas` is empty if there was no removal.
 #[inline(never)] // Otherwise the compiler possibly does not inline the callers, as for `append`.

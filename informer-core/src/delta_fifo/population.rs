@@ -26,8 +26,8 @@ pub(super) enum Population {
         /// If the batch in flight is the final batch, the number is one higher. For example, the
         /// number is 1 for an empty final batch.
         in_flight: usize,
-        /// Whether the final batch has been taken. Becomes `false` if a key of the list is
-        /// requeued, because a later batch is then the final batch.
+        /// Whether the final batch has been taken. Becomes `false` if a key of the list is requeued
+        /// or the consumer panics, because a later batch is then the final batch.
         announced: bool,
     },
     /// The consumer has processed the whole initial list, or the queue has no initial list.
@@ -107,8 +107,11 @@ impl Population {
         *announced = false;
     }
 
-    /// Records that the batch in flight is no longer the final batch; a later batch is. Call this
-    /// when the final batch is requeued.
+    /// Records that not the batch in flight, but a later batch is the final batch.
+    ///
+    /// Call this if the consumer panics before it has processed a final batch without keys of the
+    /// initial list, such as an empty batch. If a final batch has keys of the list, they are
+    /// requeued, and [`requeued`](Self::requeued) has the same effect.
     pub(super) fn revoke_end(&mut self) {
         let Self::Arriving { in_flight, announced, .. } = self else { return };
         *in_flight -= 1;

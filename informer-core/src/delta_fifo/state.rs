@@ -385,8 +385,11 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records that the consumer has processed the batch in flight, whose content is `taken`. The
-    /// caller must set the returned completions while the queue is not locked.
+    /// Records that the consumer has processed the batch in flight, whose content is `taken`.
+    ///
+    /// The caller must set the completions in [`Processed::completed`] after it has unlocked the
+    /// queue. This wakes the tasks that wait for a namespace's initial list or for the removal of a
+    /// namespace's objects.
     pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
         let batch = self.in_flight.take();
         let initial = batch.as_ref().map_or(0, |batch| batch.initial);

@@ -244,10 +244,12 @@ impl std::ops::Deref for ListenerGuard {
 
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
+        // A panic in a call of a handler does not drop the guard: the task catches such a panic.
         if std::thread::panicking() {
             tracing::error!(
                 handler = %self.name(),
-                "handler or stream was dropped when its task or thread panicked; it receives no more events"
+                "handler or event stream was removed by a panic outside of handler calls, such as a panic in the task that \
+                 reads the stream; it receives no more events"
             );
         }
         // I12: this ends all waits for the handler. The events are dropped last, because a

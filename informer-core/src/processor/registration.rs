@@ -55,7 +55,7 @@ impl HandlerRegistration {
         self.listener().waiting_for()
     }
 
-    /// Returns the handler's statistics. Reading them does not change the handler's backlog.
+    /// Returns the handler's statistics, such as the number of waiting events.
     #[must_use]
     pub fn stats(&self) -> HandlerStats {
         self.listener().stats()

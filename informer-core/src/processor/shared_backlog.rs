@@ -44,10 +44,10 @@ pub(super) struct SharedPart {
     from: Sequence,
     /// One more than the sequence number of the last untaken batch.
     to: Sequence,
-    /// The handler skips the resyncs of each section whose start is this sequence number or a later
-    /// one.
-    // Merged events cannot be separated. So in a section with an earlier start, the handler can
-    // also receive resyncs that were due only for other handlers.
+    /// One more than the sequence number of the last untaken batch whose resyncs are due for the
+    /// handler. At most `from` if there is no such batch: the handler then skips all resyncs.
+    // Merged events cannot be separated. So in a section that starts before this number, the
+    // handler can also receive resyncs that were due only for other handlers.
     resyncs_end: Sequence,
 }
 

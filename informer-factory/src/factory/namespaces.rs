@@ -109,7 +109,10 @@ impl SharedInformerFactory {
         refused.map_or(Ok(completions), Err)
     }
 
-    /// Adds the factory's namespaces to a new informer, and removes all others from it.
+    /// Adds the factory's namespaces to `informer`, and removes the informer's other namespaces.
+    ///
+    /// For example, if another thread removes a namespace from the factory while an informer is
+    /// created, this function removes that namespace from the new informer.
     pub(super) fn apply_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
         let Some(watched) = &self.inner.watched_namespaces else { return };
         for name in watched.get().into_iter().chain(informer.namespaces()) {

@@ -59,8 +59,9 @@ pub struct InformerReport {
     pub handlers: Vec<(String, HandlerStats)>,
     /// The statistics of removed handlers and event streams, as sums by name. `pending` is zero.
     ///
-    /// For example, if one of two handlers named `audit` is removed, its statistics are in this map
-    /// until the second handler is removed, too.
+    /// A name without registered handlers or streams has no entry. For example, if one of two
+    /// handlers named `audit` is removed, this map has its statistics. When the second handler is
+    /// removed, too, the entry `audit` is removed.
     pub removed_handlers: BTreeMap<String, HandlerStats>,
 }
 

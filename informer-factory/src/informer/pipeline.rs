@@ -121,8 +121,10 @@ impl Outcome {
         }
     }
 
-    /// Adds the events for the received version `object`, and returns the object after this change.
-    /// `current` is the object before it.
+    /// Adds the events for the received `object`, and returns the object that the store keeps.
+    ///
+    /// `current` is the object before this change. If both are the same version, this function adds
+    /// a resync and returns `current`. In all other cases, it returns `object`.
     fn put(
         &mut self,
         current: Option<Cached<AnyObject>>,

@@ -1,8 +1,9 @@
 //! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
-//! A snapshot of the store is compared with the server at exactly the snapshot's watermark, so
-//! changes during the comparison are not differences. Each difference violates invariant I9 in
-//! ARCHITECTURE.md. Each [`Part`] (one reflector of the informer) is compared separately.
+//! A snapshot of the store is compared with the server's objects at exactly the resource version of
+//! the snapshot, so changes during the comparison are not differences. Each difference violates
+//! invariant I9 in ARCHITECTURE.md. Each [`Part`] (one reflector of the informer) is compared
+//! separately.
 //!
 //! client-go: `CheckDataConsistency` of `util/consistencydetector` lists again after each list, and
 //! panics if the two lists differ.

@@ -18,9 +18,14 @@ use crate::source::{Namespaces, Source};
 #[non_exhaustive]
 #[must_use]
 pub enum WaitOutcome {
-    /// The store has reached the requested version or a later one. Quarantined objects can be
-    /// missing or have an earlier version, and after an incomplete list, the store can still have
-    /// deleted objects (I10 in ARCHITECTURE.md).
+    /// The store has reached the requested version or a later one.
+    ///
+    /// Exceptions (I10 in ARCHITECTURE.md):
+    ///
+    /// - An object that could not be decoded or transformed can be missing or have an earlier
+    ///   version.
+    /// - If the server's list had an object without a readable name or namespace, the store can
+    ///   still have deleted objects.
     ///
     /// [`wait_for_write`](SharedIndexInformer::wait_for_write) also returns this when the write has
     /// moved an object out of the informer's selector, and the store no longer has the object.
@@ -92,8 +97,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns [`WaitOutcome::NotCovered`] in these cases:
     ///
     /// - The object is outside the informer's namespace or label selector, and the store does not
-    ///   have the object. An older version of the object can still be queued; the store then has
-    ///   it for a short time.
+    ///   have the object. The method then returns at once. After that, a queued older version of
+    ///   the object can still enter the store for a short time.
     /// - The program [removes](Self::remove_namespace) the object's namespace from the informer
     ///   during the wait.
     ///

@@ -1,9 +1,9 @@
 //! [`Path`]: names fields of an object, such as `spec.containers.image`.
 //!
-//! Segments are separated by dots, or are in brackets: `metadata.annotations[example.com/owner]`. A
-//! segment in quotes can look like an index or an expression: `data['0']`. If the name of a field
-//! contains dots, several segments match this field: the last two segments of `data.tls.key` match
-//! the field `tls.key`.
+//! Segments are separated by dots, or are in brackets: `metadata.annotations[example.com/owner]`.
+//! Indexes such as `data[0]` are errors. Quotes make `0` the name of a field: `data['0']`. If the
+//! name of a field contains dots, several segments match this field: the last two segments of
+//! `data.tls.key` match the field `tls.key`.
 //!
 //! The segment `*` matches any field. It also matches the rest of a name with dots: `tls.*` matches
 //! the field `tls.key`. Lists have no segment: `containers.image` is the `image` of every element.

@@ -59,7 +59,8 @@ struct Reader<'t> {
     /// object's Rust type is not a struct with exactly two fields.
     ///
     /// serde reads an adjacently tagged enum as such a struct: the fields are the tag and the
-    /// content.
+    /// content. After the tag, `deserialize_enum` sets `min_ignored` to this index, so that skipped
+    /// values of the content are not added to `ignored`.
     end_of_pair: usize,
     /// Skipped values before this index are not added to `ignored`.
     min_ignored: usize,

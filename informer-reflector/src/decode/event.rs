@@ -134,7 +134,8 @@ fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malform
 #[derive(Default)]
 struct Envelope<'l> {
     event_type: Option<EventType>,
-    /// The object in the event; `None` if the line has none. The skipped fields are not read.
+    /// The object in the event; `None` if the line has none. Added, modified and deleted objects
+    /// are read without the fields in [`Skipped`], for example without the pruned fields.
     object: Option<Value<'l>>,
 }
 

@@ -143,8 +143,10 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Adds the path of a field to skip. Does nothing if all informers need the field, or if its
-    /// parent has [`MAX_LEARNED_FIELDS`] rules.
+    /// Adds the path of a field that the decoder has learned to skip. Does nothing in two cases:
+    /// - All informers need the field, such as `metadata.name`.
+    /// - The path needs a new rule in an object (such as `spec`) that already has rules for
+    ///   [`MAX_LEARNED_FIELDS`] fields.
     pub(super) fn insert_unless_needed(&mut self, names: &[&str]) {
         if !is_needed(names) {
             Arc::make_mut(&mut self.root).insert(names, MAX_LEARNED_FIELDS);
@@ -219,8 +221,9 @@ impl Level {
         self.prunes_others
     }
 
-    /// Adds the path of a field to prune. Does nothing if a new rule is needed for a parent that
-    /// already has `max_fields` rules.
+    /// Adds the path of a field to prune. Each object on the path can have rules for at most
+    /// `max_fields` of its fields. If the path needs a further rule in any of these objects,
+    /// nothing is added.
     fn insert(&mut self, names: &[&str], max_fields: usize) {
         let [name, inner @ ..] = names else { return };
         let known = self.fields.iter().position(|(known, _)| **known == **name);

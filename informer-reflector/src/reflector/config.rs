@@ -84,13 +84,16 @@ impl ReflectorConfig {
     /// request for 15 seconds before it responds with status 429, after which the reflector
     /// requests a streaming list again.
     ///
-    /// The reflector also cancels a streaming list whose objects arrive too slowly. Each list
-    /// begins with this timeout as its remaining time, which decreases while the reflector waits
-    /// for data. Each received object adds 5 milliseconds, up to three times this timeout. For
-    /// example, with the default, a list with 100 objects a second is cancelled after 20 to 30
-    /// seconds, and a list with more than 200 objects a second is not. After a modified or deleted
-    /// object, which some servers send before the end of the list, received objects add no more
-    /// time.
+    /// The reflector also cancels a streaming list whose objects arrive too slowly. For example,
+    /// with the default, a list with 100 objects a second is cancelled after 20 to 30 seconds, and
+    /// a list with more than 200 objects a second is not. The rules are:
+    /// - Each list has a remaining time, which is this timeout at the start of the list.
+    /// - While the reflector waits for data, the remaining time decreases. When no time remains,
+    ///   the reflector cancels the list.
+    /// - Each received object increases the remaining time by 5 milliseconds, but never above three
+    ///   times this timeout.
+    /// - Some servers send a modified or deleted object before the end of the list. From then on,
+    ///   received objects no longer increase the remaining time.
     ///
     /// The list must also end within the [duration of a watch](Self::watch_timeout), because its
     /// request is a watch.
@@ -120,10 +123,11 @@ impl ReflectorConfig {
     /// longer wait that the server requests (`Retry-After`) takes precedence. After a watch has
     /// lasted ten seconds, waits start again with `first`.
     ///
-    /// While the server is unavailable, the reflector shortens its waits, so that it soon notices
-    /// the end of a short outage. For example, after failures for 20 seconds, it waits at most 10
-    /// seconds. Waits of up to twice `first` are not shortened. After the wait, the reflectors that
-    /// [share](Self::server) the server send their requests one after another.
+    /// While the server is unavailable, the reflector limits each wait to half of the time since
+    /// its first failure, so that it soon notices the end of a short outage. For example, 20
+    /// seconds after the first failure, it waits at most 10 seconds. Two kinds of waits are not
+    /// shortened: waits of up to twice `first`, and waits that the server requests. After the wait,
+    /// the reflectors that [share](Self::server) the server send their requests one after another.
     ///
     /// Some requests are sent without a wait, for example the next request after a watch that
     /// lasted more than a second, or after an expired version. A reflector sends at most ten such
@@ -170,7 +174,8 @@ impl ReflectorConfig {
     /// If this method is not called:
     /// - The initial list has the page size 500.
     /// - A relist usually has no page size, because the server can return all items from its cache
-    ///   at once. If a list was interrupted before, relists have the page size 500.
+    ///   at once. But once a list that is not streaming has been interrupted, for example because
+    ///   no more data arrived, all further relists of the reflector have the page size 500.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));

@@ -275,14 +275,14 @@ pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Returns whether a watch can start at this resource version without missing a deletion.
+/// Returns whether a watch can resume from this resource version. Returns `false` for an empty
+/// version and for `0`: a watch from such a version would not report the deletions since the list.
 pub(super) fn is_watchable(resource_version: &ResourceVersion) -> bool {
-    // Some servers other than kube-apiserver return the version `0` for a list. A watch from `0`
-    // would not report the deletions since the list.
+    // Some servers other than kube-apiserver return the version `0` for a list.
     !resource_version.is_empty() && *resource_version != "0".into()
 }
 
-/// Replaces the resource version `0` by an empty one, because no watch can start at `0`. Returns
+/// Replaces the resource version `0` by an empty one, because no watch can resume from `0`. Returns
 /// every other version unchanged.
 pub(super) fn watchable(resource_version: ResourceVersion) -> ResourceVersion {
     if is_watchable(&resource_version) { resource_version } else { ResourceVersion::empty() }

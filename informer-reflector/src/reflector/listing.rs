@@ -16,8 +16,9 @@ const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// The number of objects at which [`check_for_repetitions`](Self::check_for_repetitions) checks
-    /// the list next.
+    /// The number of objects at which the list is next checked for repeated keys, by
+    /// [`check_for_repetitions`](Self::check_for_repetitions). A faulty server can send the same
+    /// objects again and again.
     check_at: usize,
     /// The objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on.
     /// `None` marks a deleted object.

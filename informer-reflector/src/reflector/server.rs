@@ -84,8 +84,10 @@ impl SharedServer {
         Outage::begin_failures(&self.inner.outage, resource)
     }
 
-    /// Waits until a reflector can send its next request to an unavailable server. From the end of
-    /// the backoff on, passes each new expected time of the request to `queued`.
+    /// Waits until a reflector can send its next request to an unavailable server.
+    ///
+    /// If the reflector must still wait when its backoff is over, `queued` is called with the
+    /// expected time of the request. `queued` is called again whenever the expected time changes.
     ///
     /// # Cancel safety
     /// If the future is dropped, an unused permission to send a request passes to the next waiting

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The number of silent connections in a row that are replaced after the configured time. The next
-/// one is replaced after [`FIRST_BOOKMARK`] at the earliest.
+/// The number of consecutive silent connections that are replaced after the configured time. All
+/// further silent connections are replaced after at least [`FIRST_BOOKMARK`]. When data arrives,
+/// the count starts again at 0.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// The longest time from the start of a watch until its first bookmark. Kubernetes 1.36 sends the

@@ -264,14 +264,17 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Step::Later(if is_enough { Request::List } else { self.next_request() }, error)
     }
 
-    /// Returns a watch, or a list if there is no version to resume from or the last list was
-    /// incomplete.
+    /// Returns the request after a watch, usually another watch. It is a list in two cases:
+    /// - No resource version is known from which a watch can resume.
+    /// - The last list [must be repeated](Self::repeats_incomplete_list).
     fn next_request(&self) -> Request {
         let needs_list = self.history.last_seen.is_empty() || self.repeats_incomplete_list();
         if needs_list { Request::List } else { Request::Watch }
     }
 
-    /// Returns whether the last list was incomplete and is now so old that it must be repeated.
+    /// Returns whether the last list must be repeated because it was incomplete. A list is
+    /// incomplete if the name or namespace of an object in it can't be read. The list must be
+    /// repeated when it is older than [`watch_timeout`](super::ReflectorConfig::watch_timeout).
     pub(super) fn repeats_incomplete_list(&self) -> bool {
         // I9: only a complete list shows which of the missing objects were deleted. The wait limits
         // the number of lists while an object stays unreadable.

@@ -1,8 +1,10 @@
 //! [`Definition`]: the name and function of an index.
 //!
-//! A change of the index has two steps. First, `compute` calls the function while no lock is held,
-//! because the function is user code. Then `apply` adds the returned values to the index. An object
-//! is identified by its slot, the number of the object in the store's
+//! A change of the index has two steps. First, `compute` calls the user's function while no lock is
+//! held. Then `apply` adds the returned values to the index. If the function is this crate's own
+//! function of the key, `compute` does nothing, and `apply` calls the function.
+//!
+//! An object is identified by its slot, the number of the object in the store's
 //! [`SlotMap`](crate::slot_map::SlotMap).
 
 use std::any::Any;
@@ -45,10 +47,11 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the added or updated object. `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// `true` if the change added the object, `false` if the change updated the object. After an
-    /// update, [`AnyIndex::apply`] keeps the values of a [`Function::OfKey`], because the key is
-    /// the same. With `true`, `apply` computes the values, which is also correct after an update.
-    /// Ignored for a removal.
+    /// `true` if the change added the object, `false` if the change updated the object. Ignored for
+    /// a removal.
+    ///
+    /// If `false`, [`AnyIndex::apply`] keeps the index values of a [`Function::OfKey`], because the
+    /// key is the same. If `true`, `apply` calls the function.
     pub(crate) is_new: bool,
 }
 

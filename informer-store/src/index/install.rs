@@ -200,6 +200,7 @@ impl Build {
         self.failures.extend(failures.into_iter().map(|(_, failure)| (failure.key.clone(), failure)));
         let mut applied = slots.iter().zip(&changes).map(|(slot, change)| {
             let key = matches!(change, Change::Put(_)).then(|| change.key());
+            // Also correct for an updated object: `apply` computes the values of its key again.
             Some(Applied { slot: *slot, key, is_new: true })
         });
         let panicked =

@@ -147,7 +147,8 @@ pub(crate) trait AnyIndexState: Send + Sync {
     /// Returns whether [`compact`](Self::compact) would free much memory.
     fn is_sparse(&self) -> bool;
 
-    /// Frees the unused memory of the index.
+    /// Frees the unused memory of the index, and changes the IDs of its values. Replaces each ID in
+    /// `by_slot` with the new ID of the same value.
     fn compact(&mut self, by_slot: &mut ValuesBySlot);
 }
 
@@ -201,7 +202,7 @@ impl<V: IndexValue> AnyIndexState for IndexState<V> {
 
     fn compact(&mut self, by_slot: &mut ValuesBySlot) {
         let ids = self.values.compact();
-        // The numbers of each object stay sorted, because compaction keeps the order of the values.
+        // The IDs of each object stay sorted, because compaction keeps the order of the values.
         for id in by_slot.iter_mut().flatten() {
             *id = ids.new_slot(*id).unwrap_or(*id);
         }

@@ -52,7 +52,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
     }
 }
 
-/// A source that lists only the metadata of one object.
+/// A [`ListerWatcher`] that lists one object, `key`, as a [`PartialObjectMeta`]. Its `watch` always
+/// returns an error.
 struct OneObject<K> {
     source: MemorySource<K>,
     key: ObjectKey,

@@ -32,10 +32,12 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Processes bytes that have arrived from the client. Returns whether the current frame or
-    /// header block began in these bytes.
+    /// Processes bytes that have arrived from the client. Returns whether the frame or header block
+    /// that is [incomplete](Self::is_incomplete) after these bytes also began in these bytes.
     ///
-    /// Use the result only if a frame or header block is [incomplete](Self::is_incomplete) now.
+    /// - A header block begins with its `HEADERS` frame, not with a `CONTINUATION` frame.
+    /// - The client's first frame counts as begun when the connection opened.
+    /// - If nothing is incomplete after these bytes, the result has no meaning.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> bool {
         let mut begins = false;
         while !bytes.is_empty() {

@@ -8,8 +8,11 @@ use flate2::write::GzEncoder;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 
-/// Bodies up to this size, in bytes, are not compressed, as in the real server. The limit does not
-/// apply to watches with `sendInitialEvents`.
+/// Response bodies up to this size, in bytes, are not compressed, as in the real server.
+///
+/// The limit does not apply to watches. With `SimulatorBuilder::compress_streaming_lists`, watches
+/// with `sendInitialEvents` are compressed, whatever their size. All other watches are never
+/// compressed.
 pub(super) const THRESHOLD: usize = 128 * 1024;
 
 /// Compresses all pieces of a body into one gzip member.

@@ -27,11 +27,16 @@ pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 const READING: u8 = 0;
 /// A state of [`Progress`]: the head of a request has arrived, and the response is not ready.
 const BUSY: u8 = 1;
-/// A state of [`Progress`]: the response to a request without a body is ready. All bytes after the
-/// blank line that ends a head belong to the next head.
+/// A state of [`Progress`]: the response to a request without a body is ready.
+///
+/// All bytes after the blank line that ends this request belong to the next head, including bytes
+/// that arrived together with this request. The time limit of the next head begins when the server
+/// reads from the connection in this state and such bytes have arrived.
 const AFTER_HEAD: u8 = 2;
-/// A state of [`Progress`]: the response to a request with a body is ready. Bytes that arrive later
-/// count as the next head.
+/// A state of [`Progress`]: the response to a request with a body is ready.
+///
+/// Only bytes that arrive in this state count as the next head. The first of these bytes begins the
+/// time limit of the next head.
 const AFTER_BODY: u8 = 3;
 /// A state of [`Progress`]: the connection is now a WebSocket. No other state follows this state.
 const UNLIMITED: u8 = 4;

@@ -209,8 +209,8 @@ struct ListWriter {
 }
 
 impl ListWriter {
-    /// Writes one piece to the buffer, and returns whether the list is complete. After the last
-    /// piece, writes nothing.
+    /// Appends the next piece of the list to the buffer. Returns `true` if this piece is the last
+    /// one. Further calls append nothing and return `true`.
     fn fill(&mut self, buffer: &mut BytesMut) -> bool {
         if self.closed {
             return true;

@@ -140,8 +140,10 @@ fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'
     Ok(switch)
 }
 
-/// Behaves like Go's `url.ParseRequestURI`: a URL needs a scheme or a leading slash. Browsers send
-/// `null` for pages without an origin.
+/// Returns whether an `Origin` header's text is a URL with a scheme or a leading slash, like Go's
+/// `url.ParseRequestURI`.
+///
+/// For example, returns `false` for `null`, which browsers send for pages without an origin.
 fn is_origin(text: &str) -> bool {
     let is_url =
         |text: &str| text.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/'));

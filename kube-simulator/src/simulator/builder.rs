@@ -88,9 +88,14 @@ impl SimulatorBuilder {
     /// - any of the resource's last 100 events;
     /// - any event of the last 75 seconds, but at most 102,400 events back.
     ///
-    /// Lists of past states, and watches of `Event` objects (which have no watch cache), are read
-    /// from etcd. They can go back as far as the last [compaction](Self::compaction_interval)
-    /// allows. The maximum is the set number of events, or 102,400 by default.
+    /// Two kinds of requests read from etcd instead of the watch cache:
+    ///
+    /// - a list at an exact old resource version, for example with a continue token;
+    /// - a watch of `Event` objects, which have no watch cache.
+    ///
+    /// Both can go back by at most the set number of events of the resource (by default, 102,400).
+    /// They also fail if a [compaction](Self::compaction_interval) has removed the history that
+    /// they need.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -101,10 +106,16 @@ impl SimulatorBuilder {
     /// Sets the interval of etcd's compactions, which remove old history. Each compaction keeps the
     /// history since the previous compaction, so one to two intervals of history remain.
     ///
-    /// Compactions limit lists of past states, and watches of `Event` objects (which have no watch
-    /// cache). Other watches are limited by [`history_limit`](Self::history_limit). Default: 5
-    /// minutes, as in the real server. Zero disables compactions; other values are limited to
-    /// between one millisecond and one year.
+    /// If a compaction has removed the history that a request needs, the request fails with 410
+    /// `Expired`. Only two kinds of requests need this history:
+    ///
+    /// - a list at an exact old resource version, for example with a continue token;
+    /// - a new watch of `Event` objects (which have no watch cache) from an old resource version.
+    ///
+    /// Watches of other kinds use the watch cache; see [`history_limit`](Self::history_limit).
+    ///
+    /// Default: 5 minutes, as in the real server. Zero disables compactions; other values are
+    /// limited to between one millisecond and one year.
     #[doc(alias = "etcd-compaction-interval")]
     #[must_use]
     pub fn compaction_interval(mut self, interval: Duration) -> Self {
@@ -208,10 +219,10 @@ impl SimulatorBuilder {
     /// sets the deletion timestamp, unless its grace period is 0 seconds. A second delete with a
     /// grace period of 0 seconds, which the test sends in place of the kubelet, removes the pod.
     ///
-    /// Between the two deletes, the grace period can be shortened, but not extended. Pods that are
-    /// not scheduled or have finished are removed by the first delete, but watches also receive an
-    /// update with the deletion timestamp before the removal. By default, all pods are removed at
-    /// once.
+    /// Between the two deletes, the grace period can be shortened, but not extended. The first
+    /// delete removes a pod if its grace period is 0 seconds, or if the pod is not scheduled or has
+    /// finished. Watches then receive an update with the deletion timestamp before the removal. By
+    /// default, all pods are removed at once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
         self.settings.behavior.graceful_pods = true;

@@ -118,7 +118,7 @@ impl ObjectStore {
         Ok(self.convert(outcome.into_object()))
     }
 
-    /// Deletes the object without a grace period.
+    /// Deletes the object with a grace period of 0 seconds.
     pub(crate) fn delete_at_once(&self, key: &str) -> Result<(), Error> {
         let (namespace, name) = self.served.kind.split_key(key);
         let mut options = DeleteOptions::default();

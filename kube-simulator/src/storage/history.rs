@@ -146,8 +146,8 @@ impl History {
         cached.min(server_version).max(self.reachable)
     }
 
-    /// Returns the lowest resource version at which etcd can list objects. `compacted` is the
-    /// revision that compactions have reached.
+    /// Returns the lowest resource version at which a list from etcd is possible. `compacted` is
+    /// the revision that compactions have reached.
     pub(crate) fn oldest_stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.compacted_to).max(compacted)
     }

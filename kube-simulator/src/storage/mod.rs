@@ -4,8 +4,9 @@
 //! a `Revision`, a `Notifier` or a `Budget`. Three operations also take other locks while they hold
 //! a table's lock:
 //!
-//! - A client's request that creates an object takes the locks of the catalogue. It also locks the
-//!   tables of namespaces and of custom resource definitions, with `Table::lock`.
+//! - A client's request that creates an object takes locks inside the map `Catalogue::served`, but
+//!   not the lock `Catalogue::serving`. The request also locks the tables of namespaces and of
+//!   custom resource definitions, with `Table::lock`.
 //! - A backup locks all tables with `Table::lock`, in the order of `Catalogue::tables`.
 //! - The restore of a backup takes the write locks of all tables, in the order of
 //!   `Catalogue::tables`.

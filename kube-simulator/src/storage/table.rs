@@ -52,16 +52,18 @@ impl Table {
     }
 
     /// Returns the object with this key. A caller that has locked another table must use this
-    /// method, because [`get`](Self::get) could cause a deadlock.
+    /// method instead of [`get`](Self::get), to prevent the deadlock that [`lock`](Self::lock)
+    /// describes.
     pub(crate) fn get_nested(&self, key: &str) -> Option<Arc<Object>> {
         self.lock().objects.get(key).cloned()
     }
 
-    /// Locks the table for reading. A caller that has locked another table must use this method,
-    /// because an ordinary read lock could cause a deadlock.
+    /// Locks the table for reading. Does not wait for threads that wait for the write lock.
+    ///
+    /// A caller that has locked another table must use this method. An ordinary read lock would
+    /// wait for such a writer. The writer can wait for a backup, and the backup can wait for the
+    /// table that the caller has locked: a deadlock.
     pub(super) fn lock(&self) -> RwLockReadGuard<'_, State> {
-        // An ordinary read lock waits until waiting writers are done. Such a writer can wait for a
-        // backup, and the backup can wait for the table that the caller has locked.
         self.state.read_recursive()
     }
 
@@ -161,10 +163,11 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version from which a watch can start, and a reader of the events
-    /// after `resource_version`.
+    /// Returns the lowest resource version from which a watch can start, and a reader. The reader
+    /// returns the events after `resource_version`.
     ///
-    /// If `resource_version` is lower, the reader lacks events.
+    /// If `resource_version` is lower than the returned version, the reader can lack events, and
+    /// the caller must reject the watch.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -181,8 +184,8 @@ impl Table {
         (floor, Reader { cursor, joined, slow_watch_limit })
     }
 
-    /// Returns how many events fit into one channel of a watch on a real server. The number grows
-    /// with the watch cache, up to `max`.
+    /// Returns how many unsent events fit into one channel of a watch on a real server. The result
+    /// is at most `max`.
     pub(crate) fn channel_size(&self, max: usize) -> u64 {
         self.state.read().history.channel_size(max)
     }

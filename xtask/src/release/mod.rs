@@ -119,7 +119,10 @@ fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result
             package.name
         );
     }
-    eprintln!("release: the documentation of {} builds alone, as docs.rs builds it", package.name);
+    eprintln!(
+        "release: built the documentation of {} alone, as docs.rs does; it has no errors",
+        package.name
+    );
     Ok(())
 }
 

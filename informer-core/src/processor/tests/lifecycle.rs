@@ -318,7 +318,10 @@ fn panic_of_the_root_future_blames_no_handler() {
     });
     assert!(outcome.is_err());
     let lines = log::about("healthy-one");
-    assert!(lines.len() == 1 && lines[0].contains("dropped when its task or thread panicked"), "{lines:?}");
+    assert!(
+        lines.len() == 1 && lines[0].contains("removed by a panic outside of handler calls"),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -80,8 +80,12 @@ pub(super) async fn refresh_watch_cache(
     Ok(())
 }
 
-/// Returns a source for the objects of `part`, and the [`Ingest`] that reads their metadata. If
-/// possible, the source lists only metadata.
+/// Returns a source that lists the objects of `part`, and an [`Ingest`] for these listed objects.
+/// [`Ingest::meta`] reads the metadata of a listed object.
+///
+/// - If the source of `part` can list only metadata, returns such a source, and an `Ingest` for
+///   [`PartialObjectMeta`].
+/// - If not, returns the source of `part`, and a clone of `ingest`.
 fn lister(part: &Part<AnyObject>, ingest: &Ingest) -> (Arc<dyn ListerWatcher<AnyObject>>, Ingest) {
     match part.lister_watcher.metadata_only() {
         Some(metadata) => (Arc::new(AnySource(metadata)), Ingest::of::<PartialObjectMeta>()),

@@ -20,22 +20,24 @@ use crate::source::SourceStatus;
 // role binding is created together with the workload.
 const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
-/// The reflector of one namespace, ready to run, and its feed.
+/// The reflector of one namespace, ready to run.
 pub(super) struct MemberTask<K: 'static> {
     pub(super) reflector: Reflector<K>,
+    /// The input of the informer's queue for the changes of this namespace.
     pub(super) feed: Arc<NamespaceFeed<K>>,
     /// Cancelled when the program removes the namespace. The reflector then stops.
     pub(super) removed: CancellationToken,
-    /// Cancelled when the objects of the removed namespace have been queued as released.
+    /// Cancelled by this task at its end, after it has queued the release of the namespace's
+    /// objects. If the program has added the namespace again, the next reflector then starts.
     pub(super) released: CancellationToken,
-    /// The reflector starts when this token is cancelled: the objects of the namespace's previous
-    /// reflector have then been queued as released. `None` if the reflector can start at once.
+    /// The token `released` of the namespace's previous reflector. This reflector starts when the
+    /// token is cancelled. `None` if this reflector can start at once.
     pub(super) starts_after: Option<CancellationToken>,
 }
 
 impl<K: Send + Sync + 'static> MemberTask<K> {
-    /// Runs the reflector until the namespace is removed. Then queues the namespace's objects as
-    /// released, so that they leave the store.
+    /// Runs the reflector until the namespace is removed. Then queues the release of the
+    /// namespace's objects, so that the store removes these objects.
     async fn run(self) {
         if let Some(earlier) = self.starts_after {
             earlier.cancelled().await;

@@ -80,8 +80,9 @@ trait AsCollection<C> {
     fn collection(&mut self) -> &mut C;
 }
 
-/// Decodes a protobuf message into an object of type `M`. This function is [`Direct::read`] for the
-/// objects of this type.
+/// Decodes a protobuf message into an object of type `M`. Returns `None` if the object must be
+/// decoded with a tape. For example, `object::<Pod>` is the value of the field [`Direct::read`] for
+/// pods.
 fn object<M: Message + Send + Sync + 'static>(bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
     // Decode into the final heap allocation, because moving an object of several kilobytes is slow.
     let mut object = OwnedObject::new(M::default());

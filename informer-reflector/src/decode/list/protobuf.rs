@@ -75,8 +75,9 @@ impl<K> ListDecoder<K> {
         self.check_type()
     }
 
-    /// Begins the content of the list, which has `len` bytes. Fails if the list has no known list
-    /// type.
+    /// Prepares the decoder for the message of the list, which has `len` bytes. Fails in two cases:
+    /// - The `kind` of the list does not end in `List`.
+    /// - [`Messages`] does not have the message of the items, for example `Pod` for a `PodList`.
     fn begin_content(&mut self, len: usize) -> Result<(), ListWatchError> {
         match &self.head.kind {
             Some(kind) if !kind.ends_with("List") => {

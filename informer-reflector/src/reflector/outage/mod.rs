@@ -122,8 +122,10 @@ impl Outage {
         }
     }
 
-    /// Waits until the reflector can send its next request to the unavailable server. From the end
-    /// of the backoff on, passes each new expected time of the request to `queued`.
+    /// Waits until the reflector can send its next request to the unavailable server.
+    ///
+    /// If the reflector must still wait when its backoff is over, `queued` is called with the
+    /// expected time of the request. `queued` is called again whenever the expected time changes.
     ///
     /// # Cancel safety
     /// If the future is dropped, an unused permission passes to the next reflector in the queue.

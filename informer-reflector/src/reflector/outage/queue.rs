@@ -159,8 +159,11 @@ impl Queue {
         self.to_wake.extend(self.waiters.iter().map(|waiter| Arc::clone(&waiter.wake)));
     }
 
-    /// Returns two times: when the task of reflector `id` must wake to grant permissions, and when
-    /// this reflector will probably send its own next request.
+    /// Returns the next wake-up of reflector `id`, and the expected time of its request.
+    /// - At the wake-up, the reflector's task calls [`grant_extra`](Self::grant_extra) and
+    ///   [`grant_turn`](Self::grant_turn). Every waiting task does this, so the permissions can go
+    ///   to any waiters.
+    /// - The expected time is an estimate, because other waiters can join or leave the queue.
     pub(super) fn next_wake(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {

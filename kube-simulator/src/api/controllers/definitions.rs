@@ -187,8 +187,9 @@ fn paths(api: &Api, name: &str) -> Vec<String> {
     versions.map(|served| served.kind.collection_path()).collect()
 }
 
-/// Returns whether the definition `name` defines the resource. A test can store an invalid
-/// definition with the name of a built-in resource, such as `pods`.
+/// Returns whether the definition `name` defines the resource `served`. If `served` is a built-in
+/// resource, returns `false`, because a test can store an invalid definition with the same name,
+/// such as `pods`.
 fn is_defined_by(served: &Served, name: &str) -> bool {
     !served.kind.is_built_in() && served.kind.qualified_plural() == name
 }

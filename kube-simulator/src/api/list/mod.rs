@@ -176,8 +176,9 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Returns an error if etcd has not reached `version`. For a `cached` list, waits up to 3 seconds,
-/// and returns an error if the watch cache has not reached `version` then.
+/// Returns an error if the data source of a list has not reached `version`. If `cached` is `true`,
+/// the data source is the watch cache, and the function first waits up to 3 seconds for `version`.
+/// If `cached` is `false`, the data source is etcd, and the function does not wait.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
     Ok(reached?)

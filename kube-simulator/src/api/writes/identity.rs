@@ -68,8 +68,7 @@ fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     Err(status::invalid(&kind.group, given, name, vec![error]))
 }
 
-/// Returns the error for a body of another type. A real server sends this message only for kinds
-/// with Go types, which are the built-in kinds.
+/// Returns the error for a body of another type than the built-in `kind`.
 fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal {
     let version = api_version.rsplit('/').next().unwrap_or(api_version);
     let why = if api_version == kind.api_version() {

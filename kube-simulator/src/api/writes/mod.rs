@@ -211,7 +211,8 @@ pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     }
 }
 
-/// Removes empty labels, annotations and lists from `metadata`, as the server does.
+/// Removes empty maps and empty lists from `metadata`, as the server does. For example, removes
+/// `labels: {}` and `finalizers: []`, but keeps a label whose value is empty.
 fn drop_empty(metadata: &mut Body) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let is_empty = match metadata.get(field) {

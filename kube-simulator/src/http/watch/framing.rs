@@ -24,8 +24,8 @@ impl Framing {
         Self { shape, one_by_one }
     }
 
-    /// Returns whether the buffer is large enough for a piece of the response body. For a
-    /// WebSocket, one event is enough.
+    /// Returns whether the buffer must be sent before more events are appended. The limit is about
+    /// 64 KiB. For a WebSocket, the limit is one event.
     pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
         buffer.len() >= if self.one_by_one { 1 } else { PIECE }
     }

@@ -89,8 +89,8 @@ pub(super) struct Initial {
 pub(super) struct EndBookmark {
     /// The resource version at which the initial objects were read.
     pub(super) version: u64,
-    /// The earliest time of the bookmark. Earlier events precede the bookmark. `None` if the
-    /// bookmark directly follows the initial objects, as on current servers.
+    /// The earliest time at which the bookmark is sent. `None` if the bookmark directly follows the
+    /// initial objects, as on current servers.
     pub(super) due: Option<Instant>,
 }
 

@@ -40,10 +40,11 @@ pub enum Change {
 
 /// Changes a cluster continuously. The cluster's seed determines the sequence of changes.
 ///
-/// The number of pods stays approximately the same. Each change is one event for watches. Pods are
-/// deleted without a grace period. With
-/// [`graceful_pod_deletion`](crate::SimulatorBuilder::graceful_pod_deletion), a deletion is two
-/// events: an update with the deletion timestamp, and the removal.
+/// The number of pods stays approximately the same. Watches receive one event per change.
+///
+/// Each deletion of a pod is one request with a grace period of 0 seconds, which removes the pod at
+/// once. With [`graceful_pod_deletion`](crate::SimulatorBuilder::graceful_pod_deletion), watches
+/// receive two events for this request: `MODIFIED` with the deletion timestamp, then `DELETED`.
 #[derive(Debug)]
 pub struct Churn {
     cluster: Cluster,
