@@ -233,7 +233,7 @@ impl Scenario {
     }
 
     /// Returns whether this cluster can make the replicas of Deployments available. For example, a
-    /// cluster without nodes cannot, because no pod runs there.
+    /// real cluster without nodes cannot, because no pod runs there.
     async fn runs_pods(&self) -> Result<bool, Failure> {
         // A real cluster needs a node and a controller manager. On the simulator,
         // `deployments::run` reports the replicas as available.

@@ -179,7 +179,7 @@ fn without_nested_code(line: &str) -> String {
     format!("{marker} {rest}")
 }
 
-/// Returns two replacements of a code fence in Markdown; `None` for a line that is no fence.
+/// Returns two replacements for a code fence in Markdown; `None` for a line that is no fence.
 ///
 /// If the fence closes a code block, the caller uses the first replacement. If the fence opens a
 /// code block, the caller uses the second one: rustdoc does not test code that is marked as `text`.

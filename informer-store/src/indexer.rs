@@ -108,7 +108,7 @@ impl<K: 'static> Indexer<K> {
     /// before the first version is reached. If namespaces are watched separately, the result is the
     /// lowest of [their watermarks](Self::watermarks); empty while one is missing. Exceptions (I10
     /// in ARCHITECTURE.md): an object that can't be decoded or transformed can be older or missing,
-    /// and if the name of a listed object can't be read, deleted objects can remain.
+    /// and deleted objects can remain if a listed object has no readable name or namespace.
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {

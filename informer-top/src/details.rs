@@ -150,8 +150,8 @@ fn more(row: &Row, details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns the first `most` lines, and a line that counts the omitted lines. For example, if
-/// `total` is 8, `most` is 5, `lead` is "and" and `noun` is "parked key", the last line is
+/// Returns the first `most` lines. If lines are omitted, adds a line with their number. For
+/// example, if `total` is 8, `most` is 5, `lead` is "and" and `noun` is "parked key", this line is
 /// `and 3 more parked keys`.
 fn first(mut lines: Vec<String>, most: usize, total: u64, lead: &str, noun: &str) -> Vec<String> {
     // The inspector sends only a part of a long list. `total` is 0 if the total is unknown.

@@ -211,7 +211,7 @@ impl Election {
     }
 
     /// Returns the first request to release the lease. `None` if there is nothing to release: this
-    /// candidate has not tried to write its claim into the lease since its last release.
+    /// candidate has not tried to write its claim into the lease since its last successful release.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {

@@ -60,11 +60,11 @@ impl ElectionStatus {
         self.state.borrow().is_leading
     }
 
-    /// Returns the failure of the last attempt to acquire, renew or release the lease. `None` if
-    /// there was no failure. For example, an attempt that finds another leader is not a failure.
+    /// Returns why the last attempt to acquire, renew or release the lease failed. `None` if the
+    /// attempt did not fail. An attempt that finds another leader does not count as failed.
     ///
-    /// An attempt can send several requests. If one of them fails, its failure is returned at once,
-    /// even if the attempt continues with another request.
+    /// An attempt can send several requests. If one of them fails and the attempt continues, the
+    /// failure of this request is returned until the attempt ends.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()

@@ -191,8 +191,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until a cache has listed a namespace, watches the namespace again, or stops watching it.
-/// Also returns if the informer stops. The arguments are the fields of [`Coverage::Partial`].
+/// Waits until `complete` is set or cancelled, or a token in `watch_tokens` is cancelled. Both are
+/// fields of [`Coverage::Partial`].
 async fn coverage_change(complete: &Completion, watch_tokens: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = watch_tokens.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {

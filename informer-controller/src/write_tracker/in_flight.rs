@@ -34,8 +34,8 @@ use informer_factory::SharedIndexInformer;
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The write's ID in the tracker, and the condition that ends the key's wait. `None` if the key
-    /// does not wait for a report of the outcome.
+    /// The write's ID in the tracker, and the condition that ends the key's wait for this write.
+    /// `None` if the key does not wait for this write.
     condition: Option<(u64, Condition)>,
     outcome_known: CancellationToken,
 }

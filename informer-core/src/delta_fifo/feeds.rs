@@ -184,7 +184,7 @@ impl Feeds {
     /// Returns whether the queue's initial list can end. Before [`start`](Self::start), always
     /// `false`. After that call, `true` in two cases:
     ///
-    /// - Each namespace of the queue's initial list has been listed.
+    /// - Each watched namespace of the queue's initial list has been listed.
     /// - At least one of these namespaces has been listed, and each unlisted one is
     ///   [optional](Self::make_optional).
     pub(super) fn has_initial_list(&self) -> bool {

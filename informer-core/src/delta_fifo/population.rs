@@ -92,7 +92,7 @@ impl Population {
     /// Records that the consumer has requeued a key from the batch in flight.
     ///
     /// - `is_initial`: whether the key belongs to the initial list.
-    /// - `is_counted`: whether the key is already counted in `queued`.
+    /// - `is_counted`: whether a newer change of the key is queued, which counts in `queued`.
     /// - `is_final_batch`: becomes `false` if the key belongs to the initial list.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, is_final_batch: &mut bool) {
         let Self::Arriving { queued, in_flight, announced, .. } = self else { return };

@@ -18,7 +18,7 @@ use crate::{Event, EventBatch, ObjectKey};
 /// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
     /// The pending change of each key, in order. An entry is `None` if nothing is left to deliver,
-    /// because a pending add was followed by a delete or release.
+    /// because a pending add was followed by a delete or by an [`Event::Released`].
     entries: VecDeque<Option<NetChange<K>>>,
     /// Maps each key to the number of its entry.
     index: HashTable<usize>,

@@ -33,9 +33,9 @@ pub(super) struct Inbox<K> {
     pub(super) threshold: Option<usize>,
     /// The batches in the shared backlog that the handler has not taken; `None` if there are none.
     pub(super) shared: Option<SharedPart>,
-    /// The number of events that were merged into other events of the same object. For example, if
-    /// three updates became one, two events were merged. Merged events in the shared backlog are
-    /// counted here once the handler takes the result of the merge.
+    /// The number of events that disappeared because events of the same object were merged. For
+    /// example, if three updates became one, two events disappeared. Events that disappeared in the
+    /// shared backlog are counted here once the handler takes the merged events.
     pub(super) merged: u64,
 }
 

@@ -165,8 +165,8 @@ impl<K> Mailbox<K> {
         taken
     }
 
-    /// Takes a slow handler's next events from `sections`, the content of the shared backlog.
-    /// Returns `None` if no events have been coalesced for the handler yet.
+    /// Takes a slow handler's next events from `sections`, the coalesced events of the shared
+    /// backlog. Returns `None` if no events have been coalesced for the handler yet.
     ///
     /// A section contains the coalesced events of consecutive batches. The flag in the result is
     /// `true` if the handler has now taken all events of a section. The caller must then call

@@ -73,8 +73,8 @@ impl Form {
         (direct.read)(&protobuf::prune(message, bytes, pruned).ok()?)
     }
 
-    /// Converts an arrived object to the form in which it is stored. Can add to `skipped` fields
-    /// that the Rust type lacks.
+    /// Converts an arrived object to the form in which it is stored. Fields that the Rust type lacks
+    /// can be added to `skipped`.
     pub(super) fn object(
         &self,
         arrived: &Arrived<'_>,

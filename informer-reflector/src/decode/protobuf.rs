@@ -273,7 +273,7 @@ impl<const WRITES: bool> Object<WRITES> {
 }
 
 /// Returns whether a field with this content is absent or `null` in the object's JSON. For example,
-/// JSON omits an empty optional text, and has `null` for a time without a value.
+/// JSON omits an empty text in a [`Shape::Plain`] field, and has `null` for a time without a value.
 fn is_absent(field: &Field, content: Content<'_>) -> bool {
     let is_empty = matches!(content, Content::Number(0) | Content::Bytes([]));
     let is_zero = is_empty || matches!(content, Content::Double(0.0));

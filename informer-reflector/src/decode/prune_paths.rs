@@ -222,8 +222,7 @@ impl Level {
     }
 
     /// Adds the path of a field to prune. Each object on the path can have rules for at most
-    /// `max_fields` of its fields. If the path needs a further rule in any of these objects,
-    /// nothing is added.
+    /// `max_fields` of its fields. If the path would exceed this limit, nothing is added.
     fn insert(&mut self, names: &[&str], max_fields: usize) {
         let [name, inner @ ..] = names else { return };
         let known = self.fields.iter().position(|(known, _)| **known == **name);

@@ -41,8 +41,8 @@ impl Skipped {
     }
 }
 
-/// Adds the paths of an object's fields that the Rust type lacks to `paths`. Also searches nested
-/// objects, but not arrays.
+/// Adds fields that the Rust type lacks to `paths`: the fields of one object, and the fields of
+/// objects nested in it, but not in arrays.
 ///
 /// - `object` is the index of the object on the tape, and `names` is the path of the object.
 /// - `ignored` has the indexes of the values without a field in the Rust type, in ascending order.

@@ -93,7 +93,7 @@ impl ReflectorConfig {
     /// - Each received object increases the remaining time by 5 milliseconds, but never above three
     ///   times this timeout.
     /// - Some servers send a modified or deleted object before the end of the list. From then on,
-    ///   received objects no longer increase the remaining time.
+    ///   the remaining time is at most this timeout, and received objects no longer increase it.
     ///
     /// The list must also end within the [duration of a watch](Self::watch_timeout), because its
     /// request is a watch.
@@ -168,8 +168,9 @@ impl ReflectorConfig {
     }
 
     /// Sets the page size, in items, of all lists that are not [streaming](Self::streaming_lists).
-    /// A server that responds from its cache can ignore the page size and send all items in one
-    /// page, especially for the initial list.
+    /// Exception: if a continue token expires, the list is repeated without a page size. A server
+    /// that responds from its cache can ignore the page size and send all items in one page,
+    /// especially for the initial list.
     ///
     /// If this method is not called:
     /// - The initial list has the page size 500.

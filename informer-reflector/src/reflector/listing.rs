@@ -119,7 +119,7 @@ impl<K> Listing<K> {
     /// Returns the keys of all objects that are quarantined after this list:
     /// - each object that this list has quarantined
     /// - if the name or namespace of a listed object can't be read: also each object in `current`
-    ///   that the list lacks
+    ///   that the list neither contains nor deletes
     ///
     /// `current` contains the keys that are quarantined now.
     pub(super) fn all_quarantined(&self, mut current: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {

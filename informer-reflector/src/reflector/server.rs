@@ -78,8 +78,7 @@ impl SharedServer {
         self.inner.unsupported.lock().insert(resource.to_owned(), until);
     }
 
-    /// Counts a reflector as failing until the returned value is dropped. The returned value has no
-    /// failure yet.
+    /// Counts a reflector as failing until the returned record of its failures is dropped.
     pub(super) fn begin_failures(&self, resource: &str) -> OutageFailures {
         Outage::begin_failures(&self.inner.outage, resource)
     }

@@ -21,8 +21,8 @@ use crate::{Change, IndexFailure};
 /// The index values of one object, usually at most one.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// For each slot, the numbers that the index has assigned to the index values of the object. The
-/// numbers are sorted.
+/// For each slot, the IDs that the index has assigned to the index values of the object. The IDs
+/// are sorted.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<V> = Box<dyn Fn(&Cached<AnyObject>) -> Result<Values<V>, String> + Send + Sync>;

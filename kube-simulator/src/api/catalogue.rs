@@ -132,9 +132,8 @@ impl Catalogue {
         resources
     }
 
-    /// Returns the table of each resource, in the order in which tables must be locked. A caller
-    /// that locks several tables must follow this order. Custom resources without a served version
-    /// are included.
+    /// Returns the tables of all resources, including custom resources without a served version. A
+    /// caller that locks several tables must lock them in the returned order.
     pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
         let served = self.resources().into_iter().map(|served| Arc::clone(&served.table));
         let mut tables: Vec<Arc<Table>> = served.collect();

@@ -61,7 +61,8 @@ pub enum ServerFault {
     /// During the fault: the body of each new answer stalls after this many bytes. The rest follows
     /// after the end of the fault.
     StallBodies(u64),
-    /// During the fault: the body of each new answer ends after this many bytes.
+    /// During the fault: the body of each new answer ends after this many bytes, as if it were
+    /// complete.
     CloseBodies(u64),
     /// During the fault: each new answer is aborted after this many bytes of its body.
     AbortBodies(u64),

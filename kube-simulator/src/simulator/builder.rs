@@ -88,7 +88,7 @@ impl SimulatorBuilder {
     /// - any of the resource's last 100 events;
     /// - any event of the last 75 seconds, but at most 102,400 events back.
     ///
-    /// Two kinds of requests read from etcd instead of the watch cache:
+    /// Two kinds of requests read history from etcd instead of the watch cache:
     ///
     /// - a list at an exact old resource version, for example with a continue token;
     /// - a watch of `Event` objects, which have no watch cache.
@@ -220,7 +220,7 @@ impl SimulatorBuilder {
     /// grace period of 0 seconds, which the test sends in place of the kubelet, removes the pod.
     ///
     /// Between the two deletes, the grace period can be shortened, but not extended. The first
-    /// delete removes a pod if its grace period is 0 seconds, or if the pod is not scheduled or has
+    /// delete removes a pod if the grace period is 0 seconds, or if the pod is not scheduled or has
     /// finished. Watches then receive an update with the deletion timestamp before the removal. By
     /// default, all pods are removed at once.
     #[must_use]

@@ -1,6 +1,6 @@
 //! [`ReadError`], which `api::status` converts to the API's error responses.
 
-/// The reason why a request cannot read the state that it requires.
+/// The reason why a list or watch cannot read the state at the resource version that it requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadError {
     /// The history no longer contains the requested resource version.

@@ -123,7 +123,8 @@ func readLines(started chan struct{}) {
 	os.Exit(0)
 }
 
-// now returns the time of the machine's monotonic clock, in nanoseconds. All processes share this clock.
+// now returns the time of the machine's monotonic clock, in nanoseconds. All processes share this
+// clock.
 func now() uint64 {
 	var time unix.Timespec
 	must(unix.ClockGettime(unix.CLOCK_MONOTONIC, &time))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use informer_core::Completion;
 
 /// The number of latest removals whose names a cleanup keeps. A cleanup also keeps each older name
-/// for which a caller waits. A cleanup runs when 20,000 names are recorded, twice this number.
+/// for which a caller waits. A cleanup runs when twice this number of names is recorded.
 const MIN_KEPT_NAMES: u64 = 10_000;
 
 #[derive(Default)]

@@ -53,8 +53,9 @@ impl<K: Send + Sync + 'static> MemberTask<K> {
                         resource = status.description(),
                         namespace = self.feed.namespace(),
                         reason = %refused,
-                        "namespace refused by the server; the informer does not wait for it. Grant the verbs list and watch in \
-                         the namespace, or remove the namespace from the informer"
+                        "namespace refused by the server; the informer retries, but its initial list does not wait for this \
+                         namespace. Grant the verbs list and watch in the namespace, or remove the namespace from the \
+                         informer"
                     );
                 }
                 run.await;

@@ -77,7 +77,7 @@ impl<K> ListDecoder<K> {
 
     /// Prepares the decoder for the message of the list, which has `len` bytes. Fails in two cases:
     /// - The `kind` of the list does not end in `List`.
-    /// - [`Messages`] does not have the message of the items, for example `Pod` for a `PodList`.
+    /// - The protobuf message of the items, such as `Pod` for a `PodList`, is unknown.
     fn begin_content(&mut self, len: usize) -> Result<(), ListWatchError> {
         match &self.head.kind {
             Some(kind) if !kind.ends_with("List") => {

@@ -42,9 +42,9 @@ pub enum Change {
 ///
 /// The number of pods stays approximately the same. Watches receive one event per change.
 ///
-/// Each deletion of a pod is one request with a grace period of 0 seconds, which removes the pod at
-/// once. With [`graceful_pod_deletion`](crate::SimulatorBuilder::graceful_pod_deletion), watches
-/// receive two events for this request: `MODIFIED` with the deletion timestamp, then `DELETED`.
+/// Pods are deleted with a grace period of 0 seconds, which removes them at once. With
+/// [`graceful_pod_deletion`](crate::SimulatorBuilder::graceful_pod_deletion), watches receive two
+/// events for a deletion: `MODIFIED` with the deletion timestamp, then `DELETED`.
 #[derive(Debug)]
 pub struct Churn {
     cluster: Cluster,
