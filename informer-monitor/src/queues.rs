@@ -161,13 +161,16 @@ impl QueueMetrics {
             }
         }
         let mut dropped = BTreeSet::new();
-        self.shared.followed.lock().retain(|queue| {
+        let mut followed = self.shared.followed.lock();
+        followed.retain(|queue| {
             let has_ended = ended.iter().any(|&ended| Arc::ptr_eq(ended, queue));
             if has_ended {
                 dropped.insert(queue.name.clone());
             }
             !has_ended
         });
+        // Another queue with the same name can have been created meanwhile.
+        followed.iter().for_each(|queue| _ = dropped.remove(&queue.name));
         (found, dropped)
     }
 }

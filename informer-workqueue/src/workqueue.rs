@@ -214,7 +214,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Returns the number of items that workers dropped without ending them, because the worker
-    /// panicked, was cancelled, or returned early.
+    /// panicked, was cancelled, or returned early. Also counts items that could not be ended,
+    /// because the [rate limiter](crate::RateLimiter) panicked; their keys are retried after one
+    /// second.
     #[must_use]
     pub fn abandoned(&self) -> u64 {
         self.shared.abandoned()

@@ -26,7 +26,7 @@ use informer_core::ResourceVersion;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use pending::{Condition, Pending, StoreCheck, Watermark};
+use pending::{Condition, Pending, StoreCheck, Watermark, has_reached};
 
 pub use in_flight::WriteInFlight;
 pub use key_writes::KeyWrites;
@@ -72,7 +72,8 @@ pub use key_writes::KeyWrites;
 /// A key does not wait in these cases:
 ///
 /// - The informer never receives the object: the object is in another namespace, or its labels do
-///   not match the informer's selector.
+///   not match the informer's selector. While the key still waits for an earlier write in the same
+///   cache, this write counts like the earlier one.
 /// - The object's version is not a number.
 /// - The informer has stopped.
 ///
@@ -209,16 +210,16 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     }
 
     /// Returns a check like `is_absent`, but one that returns `false` until the store has the
-    /// versions that the key waits for now. An older store possibly lacks the object because it has
-    /// not received the object yet.
+    /// version for which the key already waits. An older store possibly lacks the object because it
+    /// has not received the object yet.
     fn after_earlier_writes(&self, key: &T, watermark: &Watermark, is_absent: StoreCheck) -> StoreCheck {
         let keys = self.shared.keys.lock();
-        let writes = keys.pending.get(key).into_iter().flatten();
-        let earlier: Vec<ResourceVersion> =
-            writes.filter_map(|write| write.condition.version_in(watermark).cloned()).collect();
+        let mut writes = keys.pending.get(key).into_iter().flatten();
+        // `add_version` keeps one version of each store.
+        let earlier = writes.find_map(|write| write.condition.version_in(watermark).cloned());
         drop(keys);
-        let watermark = watermark.clone();
-        Arc::new(move || earlier.iter().all(|version| watermark.borrow().is_at_least(version)) && is_absent())
+        let (watermark, earlier) = (watermark.clone(), earlier.unwrap_or_default());
+        Arc::new(move || has_reached(&watermark, &earlier) && is_absent())
     }
 
     /// Records that the key waits until the store of `watermark` has this resource version. The key

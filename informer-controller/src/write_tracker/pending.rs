@@ -118,13 +118,12 @@ impl Condition {
         object: &ObjectKey,
         version: ResourceVersion,
     ) -> Self {
-        let meta = match informer.get(object) {
-            Some(cached) => cached.meta().clone(),
-            None => ObjectMeta {
-                name: Some(object.name().to_owned()),
-                namespace: object.namespace().map(str::to_owned),
-                ..ObjectMeta::default()
-            },
+        // The cache can have an older object with this name, or receive a newer one before it has
+        // reached `version`. So the UID is left out.
+        let meta = ObjectMeta {
+            name: Some(object.name().to_owned()),
+            namespace: object.namespace().map(str::to_owned),
+            ..ObjectMeta::default()
         };
         let watermark = writes::watermark_for(informer, &meta);
         let is_absent = Arc::new(writes::absence_check(informer, &meta));
@@ -211,6 +210,6 @@ fn is_stopped(watermark: &Watermark) -> bool {
 }
 
 /// Returns whether the store has reached the version; `true` if the version is not comparable.
-fn has_reached(watermark: &Watermark, version: &ResourceVersion) -> bool {
+pub(super) fn has_reached(watermark: &Watermark, version: &ResourceVersion) -> bool {
     !version.is_comparable() || watermark.borrow().is_at_least(version)
 }

@@ -206,7 +206,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
             let mut ending = self.take_received(first, &mut gathered);
-            let mut has_data = ending.is_none();
+            let has_data = ending.is_none();
             // Take further events that are available, without waiting, up to `MAX_GATHERED`.
             // Passing them to the store together costs little more than passing a single event.
             while ending.is_none()
@@ -216,8 +216,6 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 ending = self.take_received(next, &mut gathered);
             }
             let count = gathered.events.total() as usize;
-            // An ERROR event, which `other` counts, is no data. Events before it are data.
-            has_data |= gathered.events.total() > gathered.events.other;
             self.apply_changes(gathered);
             let mut was_silent = false;
             if has_data {

@@ -175,8 +175,7 @@ impl SimulatorBuilder {
     /// connects.
     #[must_use]
     pub fn first_resource_version(mut self, version: u64) -> Self {
-        // As in etcd, versions are positive numbers of 63 bits. Without a limit, the next write
-        // could overflow the counter.
+        // Without a limit, the next write could overflow the counter.
         self.settings.behavior.first_revision = version.clamp(1, i64::MAX.cast_unsigned());
         self
     }

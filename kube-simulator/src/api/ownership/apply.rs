@@ -68,11 +68,14 @@ pub(crate) fn apply(
     Ok(after)
 }
 
-/// Makes the manager the only owner in `managedFields` of `object`. The manager owns the fields of
-/// `owned`.
-pub(crate) fn set_owner(kind: &ResourceKind, object: &mut Body, owned: &Body, manager: &Manager<'_>) {
-    let fields = leaves(kind, owned).into_keys().collect();
-    managers::write(object, &[Entry::new(kind, manager, fields)]);
+/// Makes the manager the owner of the fields in `owned`, unless one of them has an owner.
+pub(crate) fn own_unowned(kind: &ResourceKind, object: &mut Body, owned: &Body, manager: &Manager<'_>) {
+    let mut entries = managers::read(object);
+    let fields: BTreeSet<Path> = leaves(kind, owned).into_keys().collect();
+    if !fields.is_empty() && !fields.iter().any(|path| is_owned(&entries, path)) {
+        entries.push(Entry::new(kind, manager, fields));
+        managers::write(object, &entries);
+    }
 }
 
 /// Returns the errors for duplicate list elements, in the format of structured-merge-diff.

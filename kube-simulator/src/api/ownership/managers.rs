@@ -149,9 +149,13 @@ pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body,
         None => read(before),
     };
     let is_update = !before.is_empty();
+    let is_unowned = match manager.subresource {
+        "scale" => entries.iter().all(|entry| entry.fields.is_disjoint(&changed)),
+        _ => entries.is_empty(),
+    };
     // Writes to an object without owners are recorded only after the first server-side apply.
-    if is_update && entries.is_empty() {
-        write(after, &[]);
+    if is_update && is_unowned {
+        write(after, &entries);
         return;
     }
     for entry in &mut entries {

@@ -10,7 +10,7 @@ mod list_kind;
 mod managers;
 mod merge;
 
-pub(crate) use apply::{Conflict, apply, duplicates, set_owner};
+pub(crate) use apply::{Conflict, apply, duplicates, own_unowned};
 pub(crate) use list_kind::ListKind;
 pub(crate) use managers::{Manager, Operation, has_owners, record_write};
 

@@ -20,7 +20,7 @@ use crate::storage::Object;
 
 /// The manager that becomes the owner of an object's fields if the object has no owners before a
 /// server-side apply.
-const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+pub(super) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Applies a configuration to an object or its status. Creates a missing object; but with
 /// [`Part::Status`], a missing object is an error.
@@ -53,7 +53,7 @@ pub(super) fn apply(
             create::check_name(kind, name, WriteSource::Client)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, WriteSource::Client)?;
-            ownership::set_owner(kind, &mut body, &applied, &manager);
+            ownership::own_unowned(kind, &mut body, &applied, &manager);
             if writer.options.dry_run {
                 return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
             }
@@ -83,7 +83,7 @@ fn with_owners<'b>(
     let (mut object, mut owned) = (before.clone(), before.clone());
     keep_part(kind, &mut owned, part);
     let manager = Manager { name: BEFORE_FIRST_APPLY, operation: Operation::Update, ..*manager };
-    ownership::set_owner(kind, &mut object, &owned, &manager);
+    ownership::own_unowned(kind, &mut object, &owned, &manager);
     Cow::Owned(object)
 }
 

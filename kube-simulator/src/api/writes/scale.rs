@@ -95,7 +95,14 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
         let before = old.decode();
-        let applied = ownership::apply(kind, &before, &applied, &manager, writer.options.force);
+        let mut owned = Body::new();
+        if let Some(replicas) = at(&Value::Object(before.clone()), path) {
+            set_at(&mut owned, path, replicas.clone());
+        }
+        let mut with_owner = before.clone();
+        let earlier = Manager { name: apply::BEFORE_FIRST_APPLY, operation: Operation::Update, ..manager };
+        ownership::own_unowned(kind, &mut with_owner, &owned, &earlier);
+        let applied = ownership::apply(kind, &with_owner, &applied, &manager, writer.options.force);
         let mut after =
             applied.map_err(|conflicts| apply::conflict(kind, name, &of_scale(kind, conflicts)))?;
         if at(&Value::Object(after.clone()), path).is_none() {

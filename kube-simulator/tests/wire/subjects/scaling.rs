@@ -19,6 +19,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_scale_below_zero_is_refused),
         scenario(null_replicas_of_a_scale_are_zero),
         scenario(applied_scale_of_anothers_replicas_is_a_conflict),
+        scenario(first_applied_scale_of_unowned_replicas_conflicts),
+        scenario(update_of_unowned_replicas_is_not_recorded),
         scenario(applied_scale_sets_and_owns_replicas),
         scenario(applied_scale_without_a_manager_is_refused),
         scenario(applied_scale_of_a_missing_object_is_not_found),
@@ -258,6 +260,41 @@ async fn applied_scale_of_anothers_replicas_is_a_conflict(server: Server) {
     let answer = server.patch(&path, APPLY, &scale(3)).await;
     let message = "Apply failed with 1 conflict: conflict with \"creator\" using autoscaling/v1";
     answer.refused_with(409, "Conflict", message).has_causes(&[("FieldManagerConflict", ".spec.replicas")]);
+}
+
+/// Creates a Deployment with server-side apply, whose replicas have no owner.
+async fn with_unowned_replicas(server: &Server) -> String {
+    let path = format!("{}/a", server.group("apps/v1", "deployments"));
+    let mut applied = deployment("a");
+    applied["spec"].as_object_mut().expect("an object").remove("replicas");
+    server.patch(&format!("{path}?fieldManager=creator"), APPLY, &applied).await.expect(201);
+    path
+}
+
+async fn first_applied_scale_of_unowned_replicas_conflicts(server: Server) {
+    let path = with_unowned_replicas(&server).await;
+    let scale_path = format!("{path}/scale?fieldManager=one");
+    let answer = server.patch(&scale_path, APPLY, &scale(3)).await;
+    let message = "conflict with \"before-first-apply\" with subresource \"scale\" using autoscaling/v1";
+    let message = format!("Apply failed with 1 conflict: {message}");
+    answer.refused_with(409, "Conflict", &message).has_causes(&[("FieldManagerConflict", ".spec.replicas")]);
+    server.patch(&scale_path, APPLY, &scale(1)).await.expect(200);
+    let object = server.get(&path).await.expect(200);
+    for manager in ["before-first-apply", "one"] {
+        let entries = object["metadata"]["managedFields"].as_array().expect("entries");
+        let entry = entries.iter().find(|entry| entry["manager"] == manager).expect("an entry");
+        assert_eq!((&entry["apiVersion"], &entry["subresource"]), (&json!("apps/v1"), &json!("scale")));
+        assert_eq!(entry["fieldsV1"], json!({ "f:spec": { "f:replicas": {} } }));
+    }
+}
+
+async fn update_of_unowned_replicas_is_not_recorded(server: Server) {
+    let path = with_unowned_replicas(&server).await;
+    let replicas = json!({ "spec": { "replicas": 3 } });
+    server.patch(&format!("{path}/scale?fieldManager=two"), MERGE, &replicas).await.expect(200);
+    let object = server.get(&path).await.expect(200);
+    let entries = object["metadata"]["managedFields"].as_array().expect("entries");
+    assert!(entries.iter().all(|entry| entry["manager"] != "two"), "{entries:?}");
 }
 
 async fn applied_scale_sets_and_owns_replicas(server: Server) {

@@ -71,6 +71,7 @@ async fn unreadable_deletion_does_not_end_watches_of_other_keys(server: Server) 
         let ended = [
             open(&here, "metadata.name!=bad").await,
             open(&here, &selects_elsewhere).await,
+            open(&here, "metadata.name=").await,
             open(everywhere, "metadata.name=good").await,
         ];
         (kept, ended)
