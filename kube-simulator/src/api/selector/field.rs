@@ -48,12 +48,12 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Returns the name and the namespace that the selector requires. For `metadata.name=a`, these
-    /// are `Some("a")` and `None`.
+    /// Returns the name and the namespace that the selector requires, if they are not empty. For
+    /// `metadata.name=a`, these are `Some("a")` and `None`.
     pub(crate) fn required_key(&self) -> (Option<&str>, Option<&str>) {
         let required = |field: Field| {
             let found = self.requirements.iter().find(|it| it.equal && it.field == field);
-            found.map(|requirement| requirement.value.as_str())
+            found.map(|requirement| requirement.value.as_str()).filter(|value| !value.is_empty())
         };
         (required(Field::Name), required(Field::Namespace))
     }

@@ -54,8 +54,6 @@ impl Filter {
     /// Counterpart: `WatchPredicate` in `k8s.io/apiserver/pkg/registry/generic/registry`.
     pub(crate) fn is_read_from_etcd(&self, object: &Object) -> bool {
         let (name, in_selector) = self.fields.required_key();
-        // The server cannot compute a key from an empty text.
-        let [name, in_selector] = [name, in_selector].map(|part| part.filter(|text| !text.is_empty()));
         let namespace = self.namespace.as_deref().or(in_selector);
         // Without a namespace, the server cannot compute the key of a namespaced object.
         let name = name.filter(|_| namespace.is_some() || object.namespace().is_none());
