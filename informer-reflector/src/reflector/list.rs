@@ -266,12 +266,11 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether the request failed because of its resource version: the version has expired, or
-/// is newer than the server's state.
+/// Returns whether the request failed because of its resource version, or possibly because of it: the
+/// version has expired, is newer than the server's state, or can have made the URL too long.
 pub(super) fn is_version_refused(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()
-        // The version can make the URL too long, so that the request can't be built.
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 

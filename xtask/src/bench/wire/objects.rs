@@ -39,7 +39,8 @@ impl Places {
     }
 }
 
-/// Returns the identifiers of a pod, such as its UID. A missing identifier is an empty text.
+/// Returns the identifiers of a pod, such as its UID. A missing identifier is an empty text, except that
+/// containers without an ID are left out.
 fn identifiers(pod: &Value) -> Vec<&str> {
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     // The hyphen makes other matches of the short suffix of a name improbable.
