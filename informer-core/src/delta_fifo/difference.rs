@@ -2,8 +2,9 @@
 //! `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
 //!
 //! Objects are read in slices, so that the lock is held for one slice at a time. Meanwhile, objects
-//! only move from the queue to the batch in flight, and from there to the store. These three places
-//! are read in the same order, so no object is missed.
+//! move from the queue to the batch in flight, and from there to the store. These three places are
+//! read in the same order, so no object is missed. A requeued object moves back to the end of the
+//! queue, where a later slice finds it.
 
 use std::cell::Cell;
 

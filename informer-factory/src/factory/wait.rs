@@ -34,7 +34,10 @@ impl SharedInformerFactory {
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         let informers = self.unstarted();
         if !informers.is_empty() {
-            tracing::warn!(?informers, "waiting for informers that are not started; call `start`");
+            tracing::warn!(
+                ?informers,
+                "some informers are not started; unless `start` is called meanwhile, the wait ends with an error"
+            );
         }
         loop {
             self.wait_for(Entry::is_started).await?;

@@ -54,7 +54,7 @@ impl<K: Send + Sync + 'static> MemberTask<K> {
                         namespace = self.feed.namespace(),
                         reason = %refused,
                         "namespace refused by the server; the informer retries, but its initial list does not wait for this \
-                         namespace. Grant the verbs list and watch in the namespace, or remove the namespace from the \
+                         namespace if another one has been listed. Grant the verbs list and watch in the namespace, or remove the namespace from the \
                          informer"
                     );
                 }
