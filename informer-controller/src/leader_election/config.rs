@@ -165,7 +165,7 @@ pub enum LeaderElectionError {
     RetryPeriod {
         /// The configured retry period.
         retry_period: Duration,
-        /// The configured renew deadline, which must be more than 1.2 retry periods.
+        /// The configured renew deadline, which limits the retry period.
         renew_deadline: Duration,
     },
 }

@@ -19,7 +19,7 @@ use crate::kinds::ResourceKind;
 use crate::storage::Object;
 
 /// The manager that becomes the owner of an object's fields if the object has no owners before a
-/// server-side apply.
+/// server-side apply. With `/scale`, this manager becomes the owner of replicas without an owner.
 pub(super) const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Applies a configuration to an object or its status. Creates a missing object; but with

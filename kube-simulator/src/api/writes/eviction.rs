@@ -55,8 +55,8 @@ fn is_inactive(pod: &Object) -> bool {
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }
 
-/// Subtracts one disruption from the budget that selects the pod, if any. Several budgets are an
-/// error.
+/// Subtracts one disruption from the budget that selects the pod, if there is one and the pod
+/// [needs](needs_no_budget) it. Several budgets are an error.
 fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     let (Some(budgets), Some(namespace)) =
         (writer.api.catalogue.at("/apis/policy/v1/poddisruptionbudgets"), writer.namespace)
