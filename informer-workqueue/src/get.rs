@@ -5,7 +5,6 @@
 //! timekeeper, sleeps until the earliest delay is over. If no task waits for an item, no timer is
 //! needed: the next `get` adds the keys whose delay is over.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -90,11 +89,5 @@ impl<T> Drop for Drain<'_, T> {
         if let Some(ticket) = self.ticket.take() {
             self.shared.cancel_drainer(ticket);
         }
-    }
-}
-
-impl<T> fmt::Debug for Get<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Get").field("ticket", &self.ticket).finish_non_exhaustive()
     }
 }

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use crate::slots::{Hashing, NewKey};
-use crate::state::{Mode, Next, State, TakeResult};
+use crate::state::{Mode, State, When};
 use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
@@ -125,9 +125,10 @@ impl<T> Shared<T> {
         self.is_timed().then(|| self.clock.now())
     }
 
-    /// Returns the end of a delay that begins now; `None` if the delay is zero.
-    fn after(&self, delay: Duration) -> Option<Instant> {
-        (!delay.is_zero()).then(|| self.clock.now() + delay.min(MAX_DELAY))
+    /// Returns when a key with a delay that begins now becomes pending. `now` is the current time;
+    /// `None` if times are not recorded.
+    fn after(&self, delay: Duration, now: Option<Instant>) -> When {
+        if delay.is_zero() { When::Now(now) } else { When::At(self.clock.now() + delay.min(MAX_DELAY)) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -188,12 +189,12 @@ impl<T> Shared<T> {
 
     fn end(&self, id: u32, again: Option<Duration>, is_abandoned: bool) {
         let now = self.timed_now();
-        let next = again.map_or(Next::Nothing, |delay| self.after(delay).map_or(Next::Now, Next::At));
+        let again = again.map(|delay| self.after(delay, now));
         let ended = self.change(|state| {
             if is_abandoned {
                 state.count_abandoned();
             }
-            state.end(id, next, now)
+            state.end(id, again, now)
         });
         drop(ended.key);
         if let Some(metrics) = &self.metrics {
@@ -211,14 +212,7 @@ impl<T> Shared<T> {
     /// Returns the result of `shut_down_with_drain` once its wait has ended. Until then, stores the
     /// ticket of `waker` in `ticket`, and returns `None`.
     pub(crate) fn poll_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
-        let (drained, _garbage) = self.change(|state| {
-            let was_waiting = ticket.is_some();
-            let garbage = ticket.take().and_then(|ticket| state.unregister_drainer(ticket));
-            // A shutdown without a drain has ended this wait, even if another drain has begun
-            // since.
-            let was_woken = was_waiting && garbage.is_none();
-            (state.poll_drained(ticket, waker, was_woken), garbage)
-        });
+        let (drained, _garbage) = self.change(|state| state.poll_drained(ticket, waker));
         drained
     }
 
@@ -240,32 +234,25 @@ impl<T: Hash + Eq> Shared<T> {
 
     pub(crate) fn add(&self, key: T, priority: Priority) {
         let new_key = self.new_key(key);
-        let now = self.timed_now();
-        drop(self.change(|state| state.add(new_key, priority, now)));
+        let now = When::Now(self.timed_now());
+        drop(self.change(|state| state.add(new_key, now, priority)));
     }
 
     /// Adds several keys, and takes the lock only once.
     pub(crate) fn add_all(&self, keys: impl Iterator<Item = T>, priority: Priority) {
         // The caller's iterator is user code, so it runs while the lock is not held.
         let new_keys: SmallVec<[NewKey<T>; 2]> = keys.map(|key| self.new_key(key)).collect();
-        let now = self.timed_now();
+        let now = When::Now(self.timed_now());
         let garbage: SmallVec<[T; 2]> = self.change(|state| {
-            new_keys.into_iter().filter_map(|new_key| state.add(new_key, priority, now)).collect()
+            new_keys.into_iter().filter_map(|new_key| state.add(new_key, now, priority)).collect()
         });
         drop(garbage);
     }
 
     pub(crate) fn add_after(&self, key: T, delay: Duration, priority: Priority) {
         let new_key = self.new_key(key);
-        let at = self.after(delay);
-        let now = self.timed_now();
-        let (is_open, _garbage) = self.change(|state| {
-            let garbage = match at {
-                None => state.add(new_key, priority, now),
-                Some(at) => state.add_at(new_key, priority, at),
-            };
-            (state.is_open(), garbage)
-        });
+        let when = self.after(delay, self.timed_now());
+        let (is_open, _garbage) = self.change(|state| (state.is_open(), state.add(new_key, when, priority)));
         if let Some(metrics) = self.metrics.as_ref().filter(|_| is_open) {
             metrics.retried(&self.name);
         }
@@ -281,19 +268,17 @@ impl<T: Clone> Shared<T> {
         let (mut waited, mut garbage) = (None, None);
         let found = self.change_now(|state, now| {
             garbage = ticket.take().and_then(|ticket| state.unregister_getter(ticket));
-            match state.take_next(now) {
-                TakeResult::Taken(taken) => {
-                    waited = taken.waited;
-                    // From now on, dropping the item retries the key.
-                    GetOutcome::Item(Item::new(Arc::clone(self), taken))
-                }
-                TakeResult::Over => GetOutcome::Over,
-                TakeResult::Nothing => {
-                    let (new, until) = state.wait(waker);
-                    *ticket = Some(new);
-                    GetOutcome::Nothing(until)
-                }
+            if let Some(taken) = state.take_next(now) {
+                waited = taken.waited;
+                // From now on, dropping the item retries the key.
+                return GetOutcome::Item(Item::new(Arc::clone(self), taken));
             }
+            if state.is_over() {
+                return GetOutcome::Over;
+            }
+            let (new, until) = state.wait(waker);
+            *ticket = Some(new);
+            GetOutcome::Nothing(until)
         });
         drop(garbage);
         if let (Some(waited), Some(metrics)) = (waited, &self.metrics) {

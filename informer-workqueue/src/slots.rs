@@ -49,7 +49,7 @@ pub(crate) struct Delay {
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
     /// The key; `None` in a free slot.
-    key: Option<T>,
+    pub(crate) key: Option<T>,
     hash: u64,
     pub(crate) group: u64,
     before: u32,
@@ -85,10 +85,6 @@ impl<T> Slots<T> {
 
     pub(crate) fn get_mut(&mut self, id: u32) -> &mut Slot<T> {
         &mut self.slots[id as usize]
-    }
-
-    pub(crate) fn key(&self, id: u32) -> Option<&T> {
-        self.get(id).key.as_ref()
     }
 
     /// Frees a slot, if its key is idle and not delayed. Returns the key, which must be dropped

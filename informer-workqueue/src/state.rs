@@ -71,22 +71,12 @@ pub(crate) struct Taken<T> {
     pub(crate) waited: Option<Duration>,
 }
 
-pub(crate) enum TakeResult<T> {
-    Taken(Taken<T>),
-    /// The queue is shut down and empty: the worker must not wait.
-    Over,
-    Nothing,
-}
-
-/// What [`State::end`] does with the key of the ended item. After a shutdown, each value means
-/// [`Nothing`](Self::Nothing).
+/// When an added key becomes pending.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Next {
-    /// Does not add the key. If the key was added while a worker had the item, it is queued anyway.
-    Nothing,
-    /// Adds the key.
-    Now,
-    /// Delays the key until this time.
+pub(crate) enum When {
+    /// Now. Contains the current time; `None` if times are not recorded.
+    Now(Option<Instant>),
+    /// At this time. Until then, the key is delayed.
     At(Instant),
 }
 
@@ -97,7 +87,7 @@ pub(crate) struct Ended<T> {
     pub(crate) key: Option<T>,
     /// How long the worker had the item. `None` if the queue has no metrics.
     pub(crate) worked: Option<Duration>,
-    /// Whether `end` queued or delayed the key because of its argument `next`.
+    /// Whether `end` queued or delayed the key because of its argument `again`.
     pub(crate) is_added_again: bool,
 }
 
@@ -199,6 +189,14 @@ impl<T> State<T> {
         }
     }
 
+    /// Makes a key pending, now or when its delay is over.
+    fn schedule(&mut self, id: u32, when: When, priority: Priority) {
+        match when {
+            When::Now(now) => self.make_pending(id, priority, now),
+            When::At(at) => self.delay(id, at, priority),
+        }
+    }
+
     /// Makes each key pending whose delay is over. Records `now` as the start of a key's wait only
     /// if `is_timed` is `true`.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
@@ -209,8 +207,9 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item, and queues or delays its key as [`Next`] describes.
-    pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
+    /// Ends an item. If its key was added while a worker had the item, queues the key. If `again`
+    /// is given, also adds the key again, unless the queue is shut down.
+    pub(crate) fn end(&mut self, id: u32, again: Option<When>, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
         let since = slot.running_since.take();
@@ -224,13 +223,11 @@ impl<T> State<T> {
             self.returning -= 1;
             self.lanes.push(&mut self.slots, id);
         }
-        let is_added_again = self.is_open() && !matches!(next, Next::Nothing);
-        match next {
-            Next::Now if is_added_again => self.make_pending(id, priority, now),
-            Next::At(at) if is_added_again => self.delay(id, at, priority),
-            Next::Nothing | Next::Now | Next::At(_) => {}
+        let again = again.filter(|_| self.is_open());
+        if let Some(when) = again {
+            self.schedule(id, when, priority);
         }
-        Ended { key: self.slots.release(id), worked, is_added_again }
+        Ended { key: self.slots.release(id), worked, is_added_again: again.is_some() }
     }
 
     pub(crate) fn count_abandoned(&mut self) {
@@ -251,7 +248,7 @@ impl<T> State<T> {
 
     /// Returns whether getters will receive no more keys: the queue is shut down, and no key is
     /// queued.
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         // The keys that `returning` counts will be queued again, and a drain processes them, too.
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
@@ -289,21 +286,22 @@ impl<T> State<T> {
     }
 
     /// Returns the result of `shut_down_with_drain`, or `None` if its wait continues. For `None`,
-    /// registers `waker`, and stores its ticket in `ticket`.
-    ///
-    /// If the queue has woken the waiting task before (`was_woken`), never returns `None`: the
-    /// result of an incomplete drain is then `false`.
+    /// registers `waker`, and stores its ticket in `ticket`. Also returns the waker of the previous
+    /// poll if the queue has not used it. This waker must be dropped while the lock is not held.
     pub(crate) fn poll_drained(
         &mut self,
         ticket: &mut Option<Ticket>,
         waker: &Waker,
-        was_woken: bool,
-    ) -> Option<bool> {
+    ) -> (Option<bool>, Option<Waker>) {
+        let was_waiting = ticket.is_some();
+        let garbage = ticket.take().and_then(|ticket| self.drainers.unregister(ticket));
+        // A shutdown without a drain has ended this wait, even if another drain has begun since.
+        let was_woken = was_waiting && garbage.is_none();
         let drained = self.drained().or(was_woken.then_some(false));
         if drained.is_none() {
             *ticket = Some(self.drainers.register(waker));
         }
-        drained
+        (drained, garbage)
     }
 
     /// Unregisters a drainer. Returns its waker; `None` if the queue has woken the drainer.
@@ -349,42 +347,29 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Makes a key pending, unless the queue is shut down. Returns the passed key if the queue does
-    /// not store it. The caller must drop it while the lock is not held.
-    pub(crate) fn add(&mut self, new_key: NewKey<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
+    /// Adds a key, unless the queue is shut down. Returns the passed key if the queue does not store
+    /// it. The caller must drop it while the lock is not held.
+    pub(crate) fn add(&mut self, new_key: NewKey<T>, when: When, priority: Priority) -> Option<T> {
         if !self.is_open() {
             return Some(new_key.key);
         }
         let (id, garbage) = self.slots.find_or_insert(new_key);
-        self.make_pending(id, priority, now);
-        garbage
-    }
-
-    /// Delays a key until `at`, unless the queue is shut down. Returns the passed key if the queue
-    /// does not store it. The caller must drop it while the lock is not held.
-    pub(crate) fn add_at(&mut self, new_key: NewKey<T>, priority: Priority, at: Instant) -> Option<T> {
-        if !self.is_open() {
-            return Some(new_key.key);
-        }
-        let (id, garbage) = self.slots.find_or_insert(new_key);
-        self.delay(id, at, priority);
+        self.schedule(id, when, priority);
         garbage
     }
 }
 
 impl<T: Clone> State<T> {
-    pub(crate) fn take_next(&mut self, now: Option<Instant>) -> TakeResult<T> {
+    pub(crate) fn take_next(&mut self, now: Option<Instant>) -> Option<Taken<T>> {
         // The key is cloned before any change, because `Clone` is user code and can panic.
-        let key = self.lanes.next().and_then(|id| self.slots.key(id)).cloned();
-        let Some((key, id)) = key.zip(self.lanes.pop(&mut self.slots)) else {
-            return if self.is_over() { TakeResult::Over } else { TakeResult::Nothing };
-        };
+        let key = self.slots.get(self.lanes.next()?).key.clone()?;
+        let id = self.lanes.pop(&mut self.slots)?;
         self.running.push(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
         slot.place = Place::Running { again: None };
         slot.running_since = now;
         let since = slot.pending_since.take();
         let waited = now.zip(since).map(|(now, since)| now.saturating_duration_since(since));
-        TakeResult::Taken(Taken { id, key, priority: slot.priority, waited })
+        Some(Taken { id, key, priority: slot.priority, waited })
     }
 }

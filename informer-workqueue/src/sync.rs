@@ -82,15 +82,11 @@ mod model {
         }
 
         pub(crate) fn advance(&self, by: Duration) {
-            let woken = {
+            let woken: Vec<_> = {
                 let mut time = self.0.lock();
                 time.now += by;
                 let now = time.now;
-                let (due, later) =
-                    std::mem::take(&mut time.sleepers).into_iter().partition(|(at, _)| *at <= now);
-                time.sleepers = later;
-                let due: Vec<(Instant, Waker)> = due;
-                due
+                time.sleepers.extract_if(.., |(at, _)| *at <= now).collect()
             };
             woken.into_iter().for_each(|(_, waker)| waker.wake());
         }

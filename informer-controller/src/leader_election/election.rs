@@ -42,10 +42,16 @@ pub(super) enum Response {
     Failed,
 }
 
-/// The next request of an attempt to acquire or renew the lease, or the result of the attempt.
+/// The next request of an attempt to acquire or renew the lease, or the outcome of the attempt.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     Send(Request),
+    End(Outcome),
+}
+
+/// The outcome of an attempt to acquire or renew the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
     /// This candidate leads, and must renew the lease before [`Election::renew_by`].
     Leading,
     /// The attempt neither made this candidate the leader nor extended its leadership. A candidate
@@ -110,7 +116,7 @@ impl Election {
     }
 
     /// Processes the response to a request to acquire or renew the lease. Returns the next request,
-    /// or the result of the attempt.
+    /// or the outcome of the attempt.
     ///
     /// `sent` is the local time at which the request was started, and `now` the local time after
     /// the response. The next request writes `date` into the lease.
@@ -131,49 +137,47 @@ impl Election {
                 let LeaderElectionConfig { namespace, name, lease_duration, .. } = &self.config;
                 Next::Send(Request::Create(Box::new(claim.create(namespace, name, *lease_duration, date))))
             }
-            (Request::Get, _) => Next::Failed,
-            (_, Response::Lease(lease)) => self.process_write(*lease, sent, now),
+            (Request::Get, _) => Next::End(Outcome::Failed),
+            (_, Response::Lease(lease)) => Next::End(self.process_write(*lease, sent, now)),
             // The update failed, possibly because the lease in `seen` was outdated. So read the
             // lease now.
             (Request::Replace(_), _) if !self.is_seen_outdated => {
                 self.is_seen_outdated = true;
                 Next::Send(Request::Get)
             }
-            _ => Next::Failed,
+            _ => Next::End(Outcome::Failed),
         }
     }
 
-    /// Records the lease that a successful write returned. Returns [`Next::Leading`], or
-    /// [`Next::Failed`] if the response took longer than the renew deadline.
-    fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
+    /// Records the lease that a successful write returned. Returns [`Outcome::Leading`], or
+    /// [`Outcome::Failed`] if the response took longer than the renew deadline.
+    fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Outcome {
         self.seen = Some((lease, now));
         self.is_seen_outdated = false;
         // The renew deadline counts from the start of the request. After the deadline, the lease is
         // too old to start work.
         if now >= sent + self.config.renew_deadline {
-            return Next::Failed;
+            return Outcome::Failed;
         }
         self.renewed = Some(sent);
-        Next::Leading
+        Outcome::Leading
     }
 
     /// Records a lease that was read from the server. Returns the next request to acquire or renew
-    /// the lease, or the result if no further request is necessary.
+    /// the lease, or the outcome if no further request is necessary.
     fn process_read(&mut self, lease: Lease, now: Instant, date: Timestamp) -> Next {
         self.is_seen_outdated = true;
-        let since = self.observe(lease, now);
-        let Some((lease, _)) = self.seen.as_ref() else { return Next::Failed };
-        if let Some(claim) = self.claim.as_ref().filter(|claim| claim.holds(lease)) {
-            return Next::Send(self.write(claim, lease.clone(), date));
+        let since = self.observe(lease.clone(), now);
+        if let Some(claim) = self.claim.as_ref().filter(|claim| claim.holds(&lease)) {
+            return Next::Send(self.write(claim, lease, date));
         }
         if self.renewed.is_some() {
-            return Next::Lost;
+            return Next::End(Outcome::Lost);
         }
-        let duration = record::duration(lease).unwrap_or(self.config.lease_duration);
-        if record::holder(lease).is_some() && now < since + duration {
-            return Next::Failed;
+        let duration = record::duration(&lease).unwrap_or(self.config.lease_duration);
+        if record::holder(&lease).is_some() && now < since + duration {
+            return Next::End(Outcome::Failed);
         }
-        let lease = lease.clone();
         let claim = self.claim(Some(&lease), date);
         Next::Send(self.write(&claim, lease, date))
     }
@@ -231,11 +235,8 @@ impl Election {
             (Request::Get, Response::Lease(lease)) => {
                 self.observe(*lease, now);
                 self.is_seen_outdated = true;
-                let ours = self
-                    .seen
-                    .as_ref()
-                    .filter(|(lease, _)| self.claim.as_ref().is_some_and(|claim| claim.holds(lease)));
-                ours.map(|(lease, _)| released(lease, date))
+                let (lease, _) = self.seen.as_ref()?;
+                self.claim.as_ref()?.holds(lease).then(|| released(lease, date))
             }
             (Request::Get, _) => None,
             (_, Response::Lease(lease)) => {

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 pub use config::{LeaderElectionConfig, LeaderElectionError};
 pub use status::{ElectionProblem, ElectionStatus};
 
-use election::{Election, Next, Request, Response};
+use election::{Election, Next, Outcome, Request, Response};
 use status::Reporter;
 
 /// A candidate in a leader election. The candidate that holds the Kubernetes `Lease` is the leader.
@@ -243,21 +243,19 @@ impl LeaderElector {
             let (response, problem) = self.send(&request, sent + self.request_timeout).await;
             let next =
                 self.election.process_response(&request, response, sent, Instant::now(), Timestamp::now());
-            let outcome = match next {
+            match next {
                 Next::Send(more) => {
                     // `renew` can drop this attempt before it ends, so record the failure now.
                     if problem.is_some() {
                         self.reporter.record(self.election.leader(), problem);
                     }
                     request = more;
-                    continue;
                 }
-                Next::Leading => Outcome::Leading,
-                Next::Failed => Outcome::Failed,
-                Next::Lost => Outcome::Lost,
-            };
-            self.reporter.record(self.election.leader(), problem);
-            return outcome;
+                Next::End(outcome) => {
+                    self.reporter.record(self.election.leader(), problem);
+                    return outcome;
+                }
+            }
         }
     }
 
@@ -307,14 +305,6 @@ impl LeaderElector {
             _ => (Response::Failed, Some(ElectionProblem::Failing(error.to_string()))),
         }
     }
-}
-
-/// The outcome of an attempt to acquire or renew the lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Leading,
-    Failed,
-    Lost,
 }
 
 /// Polls the work until `end`; returns `None` if it has not completed by then. After `end` the work

@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::election::{Election, Next, Request, Response};
+use super::election::{Election, Next, Outcome, Request, Response};
 use super::{LeaderElectionConfig, record};
 
 /// The true time that passes in each step of the model. The clocks of candidates can run faster or
@@ -188,15 +188,15 @@ impl World {
         let next = candidate.election.process_response(request, response, sent, local, date);
         match next {
             Next::Send(request) => return self.send(who, request),
-            Next::Leading if !candidate.at_work => {
+            Next::End(Outcome::Leading) if !candidate.at_work => {
                 candidate.at_work = true;
                 *self.terms.entry(who).or_default() += 1;
             }
-            Next::Lost => {
+            Next::End(Outcome::Lost) => {
                 candidate.at_work = false;
                 candidate.election.step_down();
             }
-            Next::Leading | Next::Failed => {}
+            Next::End(Outcome::Leading | Outcome::Failed) => {}
         }
         let share = self.random.f64();
         let candidate = &mut self.candidates[who];
@@ -299,7 +299,7 @@ fn late_answer_does_not_make_a_leader() {
     };
     let late = sent + Duration::from_secs(10);
     let response = server.response(&create);
-    assert_eq!(election.process_response(&create, response, sent, late, date), Next::Failed);
+    assert_eq!(election.process_response(&create, response, sent, late, date), Next::End(Outcome::Failed));
     // The claim is recognized and renewed at once.
     assert_eq!(election.begin(date), Request::Get);
     let response = server.response(&Request::Get);
@@ -308,7 +308,8 @@ fn late_answer_does_not_make_a_leader() {
     };
     let response = server.response(&renew);
     let received = late + Duration::from_secs(4);
-    assert_eq!(election.process_response(&renew, response, late, received, date), Next::Leading);
+    let next = election.process_response(&renew, response, late, received, date);
+    assert_eq!(next, Next::End(Outcome::Leading));
     // The time counts from the start of the request, because other candidates can have seen the
     // write since then.
     assert_eq!(election.work_until(), Some(late + Duration::from_millis(12_500)));

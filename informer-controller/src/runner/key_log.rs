@@ -41,8 +41,8 @@ pub struct FailedKey {
 /// The parked and the failed keys of a controller, at most [`MAX_KEYS`] of each.
 #[derive(Debug, Default)]
 pub(super) struct KeyLog {
-    parked: HashMap<String, Instant>,
-    failed: HashMap<String, FailedKey>,
+    pub(super) parked: HashMap<String, Instant>,
+    pub(super) failed: HashMap<String, FailedKey>,
 }
 
 impl KeyLog {
@@ -50,14 +50,6 @@ impl KeyLog {
         if self.parked.len() < MAX_KEYS {
             self.parked.insert(key, Instant::now());
         }
-    }
-
-    pub(super) fn unpark(&mut self, key: &str) {
-        self.parked.remove(key);
-    }
-
-    pub(super) fn forget_parked(&mut self) {
-        self.parked.clear();
     }
 
     pub(super) fn fail(&mut self, failed: FailedKey) {
@@ -73,14 +65,6 @@ impl KeyLog {
         if let Some(failed) = self.failed.get_mut(key) {
             failed.retry_at = at;
         }
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        !self.failed.is_empty()
-    }
-
-    pub(super) fn succeed(&mut self, key: &str) {
-        self.failed.remove(key);
     }
 
     /// Returns the parked keys. The key that has waited longest is the first.

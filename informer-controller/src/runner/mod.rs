@@ -150,7 +150,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             drain_timeout: Duration::from_secs(30),
             tracker: WriteTracker::new(),
             caches: Vec::new(),
-            namespace_of: Arc::new(namespace_of),
+            namespace_of: Box::new(namespace_of),
             feeds: Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -14,7 +15,7 @@ use super::readiness::Readiness;
 
 pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
-    pub(super) readiness: Readiness<T>,
+    pub(super) readiness: Arc<Readiness<T>>,
     pub(super) monitor: RunnerMonitor,
     /// The keys to park, which the workers send.
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
@@ -34,7 +35,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
                 arrival = self.arrivals.recv() => {
                     let Some((key, priority)) = arrival else { return };
                     if self.park(key.clone(), priority) {
-                        let readiness = self.readiness.clone();
+                        let readiness = Arc::clone(&self.readiness);
                         waits.push(async move {
                             // This can include reads from an overloaded server. No worker waits for
                             // them.

@@ -10,7 +10,6 @@
 //!   function would treat the objects that left the cache as deleted.
 
 use std::hash::Hash;
-use std::sync::Arc;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -23,7 +22,7 @@ use crate::{KeyWrites, WriteTracker};
 use informer_factory::CacheSync;
 use informer_factory::namespaces::NamespaceWatch;
 
-pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
+pub(super) type NamespaceOf<T> = Box<dyn Fn(&T) -> Option<&str> + Send + Sync>;
 
 /// A cache that the reconcile function reads.
 pub(super) struct ReadCache {
@@ -34,9 +33,9 @@ pub(super) struct ReadCache {
 
 pub(super) struct Readiness<T> {
     tracker: WriteTracker<T>,
-    caches: Arc<[ReadCache]>,
+    caches: Vec<ReadCache>,
     namespace_of: NamespaceOf<T>,
-    overdue: Arc<Overdue>,
+    overdue: Overdue,
 }
 
 /// Whether the caches of a controller have listed a namespace and still watch it.
@@ -98,7 +97,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         namespace_of: NamespaceOf<T>,
         overdue: Overdue,
     ) -> Self {
-        Self { tracker, caches: caches.into(), namespace_of, overdue: Arc::new(overdue) }
+        Self { tracker, caches, namespace_of, overdue }
     }
 
     pub(super) fn writes(&self, key: &T) -> KeyWrites<T> {
@@ -116,7 +115,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     pub(super) fn view(&self, key: &T) -> NamespaceView {
         let mut view = NamespaceView::default();
         let Some(namespace) = (self.namespace_of)(key) else { return view };
-        for read in self.caches.iter() {
+        for read in &self.caches {
             match read.cache.namespace_watch(namespace) {
                 NamespaceWatch::Watched { removed } => view.removal_tokens.push(removed),
                 NamespaceWatch::Released { .. } => view.is_released = true,
@@ -211,17 +210,6 @@ fn is_cancelled(completion: &Completion) -> bool {
     matches!(completion.wait().now_or_never(), Some(Err(_)))
 }
 
-impl<T> Clone for Readiness<T> {
-    fn clone(&self) -> Self {
-        Self {
-            tracker: self.tracker.clone(),
-            caches: Arc::clone(&self.caches),
-            namespace_of: Arc::clone(&self.namespace_of),
-            overdue: Arc::clone(&self.overdue),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -258,7 +246,7 @@ mod tests {
         let read = |state| ReadCache { cache: Box::new(FixedCache(state)), is_trigger: true };
         let caches = states.into_iter().map(read).collect();
         let overdue = Overdue::new("maps", Duration::ZERO);
-        let namespace_of: NamespaceOf<ObjectKey> = Arc::new(ObjectKey::namespace);
+        let namespace_of: NamespaceOf<ObjectKey> = Box::new(ObjectKey::namespace);
         let readiness = Readiness::new(WriteTracker::new(), caches, namespace_of, overdue);
         readiness.action(&ObjectKey::namespaced("shop", "a"))
     }

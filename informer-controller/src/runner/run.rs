@@ -65,11 +65,11 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             None => return Ok(()),
         }
         let overdue = Overdue::new(self.queue.name(), self.sync_timeout);
-        let readiness = Readiness::new(self.tracker, self.caches, self.namespace_of, overdue);
+        let readiness = Arc::new(Readiness::new(self.tracker, self.caches, self.namespace_of, overdue));
         let (park, arrivals) = unbounded_channel();
         let lot = ParkingLot {
             queue: self.queue.clone(),
-            readiness: readiness.clone(),
+            readiness: Arc::clone(&readiness),
             monitor: self.monitor.clone(),
             arrivals,
             parked: HashMap::new(),
@@ -81,7 +81,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             let worker = Worker {
                 number,
                 queue: self.queue.clone(),
-                readiness: readiness.clone(),
+                readiness: Arc::clone(&readiness),
                 park: park.clone(),
                 limit: self.reconcile_timeout,
                 monitor: self.monitor.clone(),

@@ -12,6 +12,7 @@ use informer_workqueue::Workqueue;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::Reconciled;
 use super::key_log::{FailedKey, KeyLog, ParkedKey};
 
 /// Access to the statistics of a [`ControllerRunner`](crate::ControllerRunner), which are updated
@@ -78,12 +79,11 @@ pub struct RunnerStats {
     pub longest: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OutcomeKind {
-    Succeeded { is_requeued: bool },
-    Failed,
-    TimedOut,
-    Panicked,
+pub(super) enum CallOutcome {
+    Reconciled(Reconciled),
+    Failed(String),
+    TimedOut(Duration),
+    Panicked(String),
 }
 
 impl RunnerMonitor {
@@ -154,7 +154,7 @@ impl RunnerMonitor {
     pub(super) fn unpark(&self, key: &impl fmt::Debug, timed_out: bool) {
         let key = format!("{key:?}");
         let mut state = self.state.lock();
-        state.keys.unpark(&key);
+        state.keys.parked.remove(&key);
         state.stats.parked_now -= 1;
         state.stats.parked_timed_out += u64::from(timed_out);
     }
@@ -166,7 +166,7 @@ impl RunnerMonitor {
     pub(super) fn forget_parked(&self) {
         let mut state = self.state.lock();
         state.stats.parked_now = 0;
-        state.keys.forget_parked();
+        state.keys.parked.clear();
     }
 
     /// Records a failed key. `failures` is the number of consecutive failed calls.
@@ -184,11 +184,11 @@ impl RunnerMonitor {
     /// was dropped.
     pub(super) fn succeed(&self, key: &impl fmt::Debug) {
         // I8: the key's `Debug` runs without the lock.
-        if !self.state.lock().keys.has_failed() {
+        if self.state.lock().keys.failed.is_empty() {
             return;
         }
         let key = format!("{key:?}");
-        self.state.lock().keys.succeed(&key);
+        self.state.lock().keys.failed.remove(&key);
     }
 }
 
@@ -200,19 +200,19 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    pub(super) fn end(self, kind: OutcomeKind) {
+    pub(super) fn end(self, outcome: &CallOutcome) {
         let took = self.begun.elapsed();
         let mut state = self.monitor.state.lock();
         let stats = &mut state.stats;
         stats.longest = stats.longest.max(took);
-        let count = match kind {
-            OutcomeKind::Succeeded { is_requeued } => {
-                stats.requeued += u64::from(is_requeued);
+        let count = match outcome {
+            CallOutcome::Reconciled(reconciled) => {
+                stats.requeued += u64::from(*reconciled != Reconciled::Done);
                 &mut stats.succeeded
             }
-            OutcomeKind::Failed => &mut stats.failed,
-            OutcomeKind::TimedOut => &mut stats.timed_out,
-            OutcomeKind::Panicked => &mut stats.panicked,
+            CallOutcome::Failed(_) => &mut stats.failed,
+            CallOutcome::TimedOut(_) => &mut stats.timed_out,
+            CallOutcome::Panicked(_) => &mut stats.panicked,
         };
         *count += 1;
     }

@@ -15,25 +15,18 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::readiness::{self, Readiness};
-use super::stats::OutcomeKind;
+use super::stats::CallOutcome;
 use super::{ReconcileRequest, Reconciled, RunnerMonitor};
 
 pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
-    pub(super) readiness: Readiness<T>,
+    pub(super) readiness: Arc<Readiness<T>>,
     /// Sends keys to the `ParkingLot`, which holds them until the caches are ready.
     pub(super) park: UnboundedSender<(T, Priority)>,
     pub(super) limit: Option<Duration>,
     pub(super) monitor: RunnerMonitor,
     pub(super) reconcile: Arc<F>,
-}
-
-enum CallOutcome {
-    Reconciled(Reconciled),
-    Failed(String),
-    TimedOut(Duration),
-    Panicked(String),
 }
 
 impl<T, F, R, E> Worker<T, F>
@@ -89,7 +82,7 @@ where
     async fn work(&self, item: Item<T>, request: ReconcileRequest<T>) {
         let call = self.monitor.begin(self.number);
         let outcome = self.call(request).await;
-        call.end(outcome.kind());
+        call.end(&outcome);
         if matches!(outcome, CallOutcome::Reconciled(_)) {
             self.monitor.succeed(item.key());
         }
@@ -133,19 +126,6 @@ where
         };
         let caught = AssertUnwindSafe(call).catch_unwind().await;
         caught.unwrap_or_else(|panic| CallOutcome::Panicked(panic_message(panic)))
-    }
-}
-
-impl CallOutcome {
-    fn kind(&self) -> OutcomeKind {
-        match self {
-            Self::Reconciled(reconciled) => {
-                OutcomeKind::Succeeded { is_requeued: *reconciled != Reconciled::Done }
-            }
-            Self::Failed(_) => OutcomeKind::Failed,
-            Self::TimedOut(_) => OutcomeKind::TimedOut,
-            Self::Panicked(_) => OutcomeKind::Panicked,
-        }
     }
 }
 

@@ -33,22 +33,14 @@ use informer_factory::SharedIndexInformer;
 /// timestamp.
 #[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
-    writes: KeyWrites<T>,
+    pub(super) writes: KeyWrites<T>,
     /// The write's ID in the tracker, and the condition that ends the key's wait for this write.
     /// `None` if the key does not wait for this write.
-    condition: Option<(u64, Condition)>,
-    outcome_known: CancellationToken,
+    pub(super) condition: Option<(u64, Condition)>,
+    pub(super) outcome_known: CancellationToken,
 }
 
 impl<T: Hash + Eq + Clone> WriteInFlight<T> {
-    pub(super) fn new(
-        writes: KeyWrites<T>,
-        condition: Option<(u64, Condition)>,
-        outcome_known: CancellationToken,
-    ) -> Self {
-        Self { writes, condition, outcome_known }
-    }
-
     /// Reports that the write was applied and the server returned this object; see
     /// [`KeyWrites::wrote`].
     pub fn wrote<K: Send + Sync + 'static>(

@@ -25,15 +25,11 @@ use informer_factory::SharedIndexInformer;
 /// The tracker's [deadline](WriteTracker::with_deadline) limits how long the key waits for each
 /// write.
 pub struct KeyWrites<T> {
-    tracker: WriteTracker<T>,
-    key: T,
+    pub(super) tracker: WriteTracker<T>,
+    pub(super) key: T,
 }
 
 impl<T: Hash + Eq + Clone> KeyWrites<T> {
-    pub(super) fn new(tracker: WriteTracker<T>, key: T) -> Self {
-        Self { tracker, key }
-    }
-
     /// Returns the key whose writes this handle records.
     #[must_use]
     pub fn key(&self) -> &T {
@@ -139,7 +135,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         let deletion = self.begin_deletion(informer, object);
         let response = request.await;
         match &response {
-            Err(error) if has_code(error, 404) => drop(deletion),
+            Err(kube::Error::Api(status)) if status.code == 404 => drop(deletion),
             Err(error) => deletion.failed(error, || Settlement::of(informer, object.key())),
             Ok(_) => drop(deletion),
         }
@@ -175,7 +171,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     pub fn begin(&self) -> WriteInFlight<T> {
         let outcome_known = CancellationToken::new();
         let condition = self.tracker.add(&self.key, Condition::InFlight(outcome_known.clone()));
-        WriteInFlight::new(self.clone(), Some(condition), outcome_known)
+        WriteInFlight { writes: self.clone(), condition: Some(condition), outcome_known }
     }
 
     /// Records a deletion of `object` before it is sent. The object is identified by its UID,
@@ -199,7 +195,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
             let condition = Condition::Deletion { watermark, version, shows_deletion, is_over };
             self.tracker.add(&self.key, condition)
         });
-        WriteInFlight::new(self.clone(), condition, is_over)
+        WriteInFlight { writes: self.clone(), condition, outcome_known: is_over }
     }
 
     /// Returns `true` if the caches have all writes for the key, except writes whose
@@ -283,10 +279,6 @@ pub(super) fn is_rejection(error: &kube::Error) -> bool {
         kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
         _ => false,
     }
-}
-
-fn has_code(error: &kube::Error, code: u16) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
 impl<T: Clone> Clone for KeyWrites<T> {

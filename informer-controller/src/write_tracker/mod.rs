@@ -150,7 +150,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     /// Returns a handle to the writes for `key`.
     #[must_use]
     pub fn of(&self, key: &T) -> KeyWrites<T> {
-        KeyWrites::new(self.clone(), key.clone())
+        KeyWrites { tracker: self.clone(), key: key.clone() }
     }
 
     /// Returns the number of keys with pending writes. A write that the caches have received, or

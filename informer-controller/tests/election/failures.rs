@@ -5,26 +5,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
-use informer_controller::{ElectionProblem, LeaderElector, LeadershipEnd};
+use informer_controller::{ElectionProblem, LeadershipEnd};
 use informer_testing::{CannedResponse, Fault, Gate, RequestFilter, Verb};
 use k8s_openapi::api::coordination::v1::Lease;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{LeaderWork, WorkEvent, elector, holder, lease, next, simulator, within};
+use super::{WorkEvent, elector, holder, lease, next, simulator, within, work_until_dropped};
 use crate::network::{Behavior, Link};
-
-/// Spawns a candidate whose work runs until it is dropped.
-fn work_until_dropped(
-    mut elector: LeaderElector,
-) -> (JoinHandle<LeadershipEnd<&'static str>>, tokio::sync::mpsc::UnboundedReceiver<WorkEvent>) {
-    let (work, events) = LeaderWork::new();
-    let run = async move {
-        elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new())).await
-    };
-    (tokio::spawn(run), events)
-}
 
 #[tokio::test(start_paused = true)]
 async fn unreachable_server_stops_leader_before_lease_ends() {

@@ -9,10 +9,11 @@ mod terms;
 
 use std::time::Duration;
 
-use informer_controller::{LeaderElectionConfig, LeaderElector};
+use informer_controller::{LeaderElectionConfig, LeaderElector, LeadershipEnd};
 use informer_testing::Simulator;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -82,6 +83,17 @@ impl LeaderWork {
         _ = ends.run_until_cancelled(cancelled_work).await;
         "done"
     }
+}
+
+/// Spawns a candidate whose work runs until it is dropped.
+fn work_until_dropped(
+    mut elector: LeaderElector,
+) -> (JoinHandle<LeadershipEnd<&'static str>>, mpsc::UnboundedReceiver<WorkEvent>) {
+    let (work, events) = LeaderWork::new();
+    let run = async move {
+        elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new())).await
+    };
+    (tokio::spawn(run), events)
 }
 
 async fn next(events: &mut mpsc::UnboundedReceiver<WorkEvent>) -> WorkEvent {

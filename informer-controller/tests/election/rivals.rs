@@ -10,7 +10,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{LONGEST_RETRY, LeaderWork, WorkEvent, elector, holder, next, simulator, within};
+use super::{
+    LONGEST_RETRY, LeaderWork, WorkEvent, elector, holder, next, simulator, within, work_until_dropped,
+};
 use crate::network::{Behavior, Link};
 
 #[tokio::test(start_paused = true)]
@@ -55,15 +57,9 @@ async fn stopped_leader_is_replaced_within_longest_retry() {
 async fn takeover_waits_for_the_end_of_the_leaders_work() {
     let simulator = simulator();
     let (cut, open) = (Link::to(&simulator), Link::to(&simulator));
-    let (mut ann, mut bob) = (elector(&cut, "ann"), elector(&open, "bob"));
-    let ((first, mut of_first), (second, mut of_second)) = (LeaderWork::new(), LeaderWork::new());
-    tokio::spawn(async move {
-        ann.run(CancellationToken::new(), |stop| first.run(stop, CancellationToken::new())).await
-    });
+    let (_ann, mut of_first) = work_until_dropped(elector(&cut, "ann"));
     assert_eq!(next(&mut of_first).await, WorkEvent::Began);
-    tokio::spawn(async move {
-        bob.run(CancellationToken::new(), |stop| second.run(stop, CancellationToken::new())).await
-    });
+    let (_bob, mut of_second) = work_until_dropped(elector(&open, "bob"));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(of_second.try_recv().is_err(), "bob must not lead while ann leads");
     cut.set(Behavior::Silent);

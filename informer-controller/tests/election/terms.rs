@@ -10,18 +10,15 @@ use k8s_openapi::api::coordination::v1::Lease;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{LeaderWork, WorkEvent, elector, holder, lease, next, simulator, within};
+use super::{LeaderWork, WorkEvent, elector, holder, lease, next, simulator, within, work_until_dropped};
 use crate::network::Link;
 
 #[tokio::test(start_paused = true)]
 async fn leader_renews_with_one_request_per_retry_period() {
     let simulator = simulator();
-    let mut elector = elector(&Link::to(&simulator), "ann");
+    let elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();
-    let (work, mut events) = LeaderWork::new();
-    let running = tokio::spawn(async move {
-        elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new())).await
-    });
+    let (running, mut events) = work_until_dropped(elector);
     assert_eq!(next(&mut events).await, WorkEvent::Began);
     assert!(status.is_leading());
     let first = lease(&simulator);
@@ -164,11 +161,8 @@ async fn dropped_or_panicked_run_is_not_leading() {
 #[tokio::test(start_paused = true)]
 async fn leader_recreates_its_deleted_lease() {
     let simulator = simulator();
-    let mut elector = elector(&Link::to(&simulator), "ann");
-    let (work, mut events) = LeaderWork::new();
-    let running = tokio::spawn(async move {
-        elector.run(CancellationToken::new(), |stop| work.run(stop, CancellationToken::new())).await
-    });
+    let elector = elector(&Link::to(&simulator), "ann");
+    let (running, mut events) = work_until_dropped(elector);
     assert_eq!(next(&mut events).await, WorkEvent::Began);
     let acquired = lease(&simulator).acquire_time;
     simulator.delete::<Lease>("shop/till").expect("the object exists");

@@ -28,7 +28,7 @@ type Label = (String, String, String);
 
 /// A running controller with its own client and caches. Dropping it is like killing its process.
 pub(crate) struct Controller {
-    monitor: RunnerMonitor,
+    pub(crate) monitor: RunnerMonitor,
     running: JoinSet<Result<(), Failure>>,
     shutdown: CancellationToken,
     factory: SharedInformerFactory,
@@ -71,10 +71,6 @@ impl Controller {
         running.spawn(async move { Ok(runner.run(reconcile, stop).await?) });
         factory.start();
         Ok(Self { monitor, running, shutdown, factory })
-    }
-
-    pub(crate) fn monitor(&self) -> &RunnerMonitor {
-        &self.monitor
     }
 
     /// Stops the controller at once: requests in flight are dropped, and nothing is cleaned up.

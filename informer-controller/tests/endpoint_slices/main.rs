@@ -62,7 +62,7 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
     }
 
     let endpoints = checker.settled().await?;
-    let stats = second.monitor().stats();
+    let stats = second.monitor.stats();
     println!(
         "{} calls succeeded, {} failed; keys were parked {} times",
         stats.succeeded, stats.failed, stats.parked

@@ -80,8 +80,7 @@ async fn with_children_refused_in_c() -> (Server, Running, Running) {
     let (of_parents, of_children) = (Server::new(), Server::new());
     of_parents.put("c", "late", "1");
     of_children.put("c", "child", "1");
-    let refusal = kube::core::Status::failure("no", "Forbidden").with_code(403);
-    of_children.of("c").fail_next_list(Box::new(refusal).into());
+    of_children.of("c").fail_next_list(refusal());
     let (parents, children) = (of_parents.start(&["a"]), of_children.start(&["a"]));
     (of_parents, parents.synced().await, children.synced().await)
 }
@@ -91,7 +90,7 @@ async fn i6_key_of_later_namespace_waits_for_all_caches() {
     let (of_parents, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
     children.informer.add_namespace("c").expect("a valid name");
-    parents.informer.add_namespace("c").expect("a valid name").wait().await.expect("the namespace is listed");
+    add(&parents, "c").await;
     assert!(!children.informer.synced_in("c").has_synced() && children.informer.synced_in("a").has_synced());
     of_parents.put("a", "other", "1");
     assert_eq!(controller.settled().await, ["a/other"]);
@@ -109,7 +108,7 @@ async fn key_stops_waiting_for_a_removed_namespace() {
     let (_, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
     children.informer.add_namespace("c").expect("a valid name");
-    parents.informer.add_namespace("c").expect("a valid name").wait().await.expect("the namespace is listed");
+    add(&parents, "c").await;
     assert!(controller.settled().await.is_empty());
     children.informer.remove_namespace("c").expect("a valid name");
     assert_eq!(controller.settled().await, ["c/late"]);
@@ -159,7 +158,7 @@ async fn key_of_unlisted_namespace_is_dropped_when_informer_stops() {
     let (_, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
     children.informer.add_namespace("c").expect("a valid name");
-    parents.informer.add_namespace("c").expect("a valid name").wait().await.expect("the namespace is listed");
+    add(&parents, "c").await;
     assert!(controller.settled().await.is_empty());
     children.stop().await;
     assert!(controller.settled().await.is_empty(), "a call would treat the unlisted child as missing");
@@ -177,13 +176,7 @@ async fn released_objects_queue_no_keys() {
         (of_parents.start(&["a", "b"]).synced().await, of_children.start(&["a"]).synced().await);
     let mut controller = Controller::start(&parents, &children);
     assert_eq!(controller.next().await, "b/one");
-    parents
-        .informer
-        .remove_namespace("b")
-        .expect("a valid name")
-        .wait()
-        .await
-        .expect("the removal completes");
+    remove(&parents, "b").await;
     assert!(parents.informer.get(&"b/one".parse().expect("a key")).is_none());
     assert!(controller.settled().await.is_empty(), "a call would treat the released object as deleted");
     controller.stop().await;

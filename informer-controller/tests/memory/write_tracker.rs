@@ -38,6 +38,12 @@ impl World {
         let in_time = timeout(DEADLINE * 4, self.writes.ready()).await.expect("a deadline ends every wait");
         (begun.elapsed(), in_time)
     }
+
+    /// Tracks a creation of the object `child`, which fails with an unknown outcome.
+    async fn track_failure(&self, answer: impl Future<Output = Result<ConfigMap, kube::Error>>) {
+        let (informer, child) = (&self.running.informer, config_map("child", "1"));
+        self.writes.track(informer, &child, answer).await.expect_err("an unknown outcome");
+    }
 }
 
 fn api_error(code: u16) -> kube::Error {
@@ -424,12 +430,7 @@ async fn write_not_applied_is_settled_by_a_read_of_its_object() {
     for error in UNKNOWN {
         let world = world().await;
         let answer = async { Err::<ConfigMap, _>(error()) };
-        let informer = &world.running.informer;
-        world
-            .writes
-            .track(informer, &config_map("child", "1"), answer)
-            .await
-            .expect_err("an unknown outcome");
+        world.track_failure(answer).await;
         assert!(!world.writes.is_ready(), "the object has not been read yet");
         assert_eq!(world.wait().await, (Duration::ZERO, true));
         assert_eq!((world.tracker.keys(), world.source.list_count()), (0, 2));
@@ -445,12 +446,7 @@ async fn i9_write_applied_despite_an_error_is_waited_for() {
             world.source.create_unseen(config_map("child", "1")).expect("a new object");
             Err::<ConfigMap, _>(error())
         };
-        let informer = &world.running.informer;
-        world
-            .writes
-            .track(informer, &config_map("child", "1"), answer)
-            .await
-            .expect_err("an unknown outcome");
+        world.track_failure(answer).await;
         let bookmark = async {
             sleep(Duration::from_secs(3)).await;
             assert!(!world.writes.is_ready());
@@ -535,12 +531,7 @@ async fn failing_read_is_repeated_and_ends_with_the_deadline() {
         let world = world().await;
         (0..failures).for_each(|_| world.source.fail_next_list(refusal()));
         let answer = async { Err::<ConfigMap, _>(unreachable()) };
-        let informer = &world.running.informer;
-        world
-            .writes
-            .track(informer, &config_map("child", "1"), answer)
-            .await
-            .expect_err("an unknown outcome");
+        world.track_failure(answer).await;
         let (waited, in_time) = world.wait().await;
         assert_eq!((in_time, waited < DEADLINE), (is_settled, is_settled), "{waited:?}");
         world.running.stop().await;

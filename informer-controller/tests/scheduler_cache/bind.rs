@@ -5,6 +5,7 @@
 //! `pkg/scheduler/schedule_one.go`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use informer_factory::{Cached, ObjectKey};
@@ -56,7 +57,7 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
         Choice::Node(node) => node,
         Choice::AlreadyPlaced => return Ok(()),
         Choice::NoRoom => {
-            shared.counts.count_no_room();
+            shared.counts.no_room.fetch_add(1, Ordering::Relaxed);
             return Err(NotPlaced);
         }
     };
@@ -66,16 +67,17 @@ async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
     {
         // The server rejected the binding. If the pod is already bound or deleted, an event reports
         // that, and the retry does nothing.
-        shared.counts.count_refused();
+        shared.counts.refused.fetch_add(1, Ordering::Relaxed);
         shared.cache().forget(key, pod.uid());
         return Err(NotPlaced);
     }
     // Without a response, the outcome is unknown: the pod may be bound. If it is not, the pod is
     // queued again after the deadline.
-    match answer {
-        Ok(()) => shared.counts.count_bound(),
-        Err(_) => shared.counts.count_unanswered(),
-    }
+    let count = match answer {
+        Ok(()) => &shared.counts.bound,
+        Err(_) => &shared.counts.unanswered,
+    };
+    count.fetch_add(1, Ordering::Relaxed);
     shared.cache().expect_until(key, pod.uid(), Instant::now() + ASSUMED_FOR);
     Ok(())
 }

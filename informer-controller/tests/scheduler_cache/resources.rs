@@ -1,6 +1,5 @@
 //! [`Resources`]: amounts of all resources that pods compete for.
 
-use std::iter::Sum;
 use std::ops::{Add, AddAssign, SubAssign};
 
 /// The amounts of the resources that pods use or that nodes offer. Amounts have 128 bits, because
@@ -61,11 +60,5 @@ impl Add for Resources {
     fn add(mut self, other: Self) -> Self {
         self += other;
         self
-    }
-}
-
-impl Sum for Resources {
-    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
-        amounts.fold(Self::default(), Add::add)
     }
 }

@@ -5,7 +5,7 @@
 //! Dropping it is like killing its process.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,10 +51,10 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    bound: AtomicUsize,
-    refused: AtomicUsize,
-    unanswered: AtomicUsize,
-    no_room: AtomicUsize,
+    pub(crate) bound: AtomicUsize,
+    pub(crate) refused: AtomicUsize,
+    pub(crate) unanswered: AtomicUsize,
+    pub(crate) no_room: AtomicUsize,
 }
 
 impl Scheduler {
@@ -143,22 +143,4 @@ fn feed_nodes(shared: &Arc<Shared>) -> Handlers<NodeRoom> {
         .on_add(move |node: &Cached<NodeRoom>, _| adds.cache().set_node(node.name(), node.allocatable()))
         .on_update(move |_, new: &Cached<NodeRoom>| updates.cache().set_node(new.name(), new.allocatable()))
         .on_delete(move |node| deletes.cache().remove_node(node.name()))
-}
-
-impl Counts {
-    pub(crate) fn count_bound(&self) {
-        self.bound.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_unanswered(&self) {
-        self.unanswered.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_no_room(&self) {
-        self.no_room.fetch_add(1, Ordering::Relaxed);
-    }
 }

@@ -57,14 +57,8 @@ impl<T: Hash + Eq + Clone + Send> RateLimiter<T> for ItemExponential<T> {
 
 /// Doubles `base` `times` times, up to `max`.
 fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
-    let nanos = base.as_nanos();
-    if nanos == 0 {
-        return base.min(max);
-    }
-    if times >= nanos.leading_zeros() {
-        return max;
-    }
-    let nanos = (nanos << times).min(max.as_nanos());
+    let factor = 1_u128.checked_shl(times).unwrap_or(u128::MAX);
+    let nanos = base.as_nanos().saturating_mul(factor).min(max.as_nanos());
     // The conversion fails only for waits of more than 500 years.
     u64::try_from(nanos).map_or(max, Duration::from_nanos)
 }
