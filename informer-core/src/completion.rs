@@ -1,11 +1,10 @@
 //! [`Completion`]: a one-time event for which any number of tasks can wait.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
 use crate::sync::Latch;
-use crate::sync::atomic::{AtomicU8, Ordering};
 
 /// A one-time event for which any number of tasks can wait, for example: the initial list is in the
 /// store.
@@ -21,15 +20,11 @@ pub struct Completion {
 
 #[derive(Debug, Default)]
 struct State {
-    /// [`PENDING`], [`SET`] or [`CANCELLED`].
-    outcome: AtomicU8,
-    /// Set after `outcome` has changed.
+    /// `true` if the completion has been set, and `false` if it has been cancelled.
+    outcome: OnceLock<bool>,
+    /// Set after `outcome`.
     ended: Latch,
 }
-
-const PENDING: u8 = 0;
-const SET: u8 = 1;
-const CANCELLED: u8 = 2;
 
 /// The error of [`Completion::wait`] if the completion was cancelled. The event will never happen,
 /// for one of these reasons:
@@ -52,19 +47,18 @@ impl Completion {
     /// Sets the completion and wakes all waiters. Has no effect if the completion is set or
     /// cancelled.
     pub fn set(&self) {
-        self.end(SET);
+        self.end(true);
     }
 
     /// Declares that the event of this completion will never happen. Every [`wait`](Self::wait)
     /// then returns [`NeverSynced`]. Has no effect if the completion is set.
     pub fn cancel(&self) {
-        self.end(CANCELLED);
+        self.end(false);
     }
 
-    fn end(&self, outcome: u8) {
-        let State { outcome: current, ended } = self.state.as_ref();
-        if current.compare_exchange(PENDING, outcome, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            ended.set();
+    fn end(&self, is_set: bool) {
+        if self.state.outcome.set(is_set).is_ok() {
+            self.state.ended.set();
         }
     }
 
@@ -78,7 +72,7 @@ impl Completion {
     /// Returns whether the completion is set.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.state.outcome.load(Ordering::Acquire) == SET
+        self.state.outcome.get() == Some(&true)
     }
 
     /// Waits until the completion is set.

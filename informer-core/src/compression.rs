@@ -52,19 +52,15 @@ pub(crate) struct Compressor {
 
 #[derive(Default)]
 struct Families {
-    by_name: HashMap<Box<str>, FamilyBase, RandomState>,
+    /// The base of each family. `None` if only one object of the family has been compressed, with
+    /// the common base.
+    by_name: HashMap<Box<str>, Option<Weak<[u8]>>, RandomState>,
     /// The bytes of the first object that was compressed: the base of the first object of each
     /// family, and of objects without a family.
     common: Option<Arc<[u8]>>,
     /// Twice the number of families that the last [`sweep`](Self::sweep) kept. With fewer families
     /// than this number, `sweep` removes nothing.
     sweep_at: usize,
-}
-
-enum FamilyBase {
-    /// Only one object of the family has been compressed, with the common base.
-    Pending,
-    Own(Weak<[u8]>),
 }
 
 impl Compressor {
@@ -88,21 +84,16 @@ impl Families {
         if family.is_empty() {
             return common;
         }
-        match self.by_name.get_mut(family) {
-            Some(known) => match known {
-                FamilyBase::Own(base) if base.strong_count() > 0 => base.upgrade().unwrap_or(common),
-                known => {
-                    let base: Arc<[u8]> = plain.into();
-                    *known = FamilyBase::Own(Arc::downgrade(&base));
-                    base
-                }
-            },
-            None => {
-                self.sweep();
-                self.by_name.insert(family.into(), FamilyBase::Pending);
-                common
-            }
-        }
+        let Some(own) = self.by_name.get_mut(family) else {
+            self.sweep();
+            self.by_name.insert(family.into(), None);
+            return common;
+        };
+        own.as_ref().and_then(Weak::upgrade).unwrap_or_else(|| {
+            let base: Arc<[u8]> = plain.into();
+            *own = Some(Arc::downgrade(&base));
+            base
+        })
     }
 
     /// Removes unused families: families whose base no object in memory uses, and families that
@@ -111,7 +102,7 @@ impl Families {
         if self.by_name.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
         }
-        self.by_name.retain(|_, family| matches!(family, FamilyBase::Own(base) if base.strong_count() > 0));
+        self.by_name.retain(|_, base| base.as_ref().is_some_and(|base| base.strong_count() > 0));
         self.sweep_at = 2 * self.by_name.len();
     }
 }

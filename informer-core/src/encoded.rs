@@ -6,6 +6,7 @@
 //! The lock of an [`Encoded`] and the lock of a [`Codec`] are never held together, and no user code
 //! runs while either is held.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -66,15 +67,9 @@ pub trait DecodeBytes: Send + Sync + 'static {
 pub struct Codec {
     decode: Box<dyn DecodeBytes>,
     compressor: Option<Compressor>,
-    recent: Mutex<Recent>,
-}
-
-/// The last [`RECENT`] decoded objects, so that repeated reads do not decode an object again.
-#[derive(Default)]
-struct Recent {
-    objects: Vec<Arc<OwnedObject<AnyObject>>>,
-    /// The index, in `objects`, of the object that was decoded before all others.
-    oldest: usize,
+    /// The last [`RECENT`] decoded objects, oldest first, so that repeated reads do not decode an
+    /// object again.
+    recent: Mutex<VecDeque<Arc<OwnedObject<AnyObject>>>>,
 }
 
 impl Codec {
@@ -86,18 +81,12 @@ impl Codec {
         Self { decode: Box::new(decode), compressor, recent: Mutex::default() }
     }
 
-    /// Adds a newly decoded object to the recently decoded objects. If there are then more than
+    /// Adds a newly decoded object to the recently decoded objects. If there are already
     /// [`RECENT`], drops the object that was decoded before all others.
     fn keep(&self, object: Arc<OwnedObject<AnyObject>>) {
         let mut recent = self.recent.lock();
-        let oldest = if recent.objects.len() < RECENT {
-            recent.objects.push(object);
-            None
-        } else {
-            let place = recent.oldest;
-            recent.oldest = (place + 1) % RECENT;
-            Some(std::mem::replace(&mut recent.objects[place], object))
-        };
+        let oldest = if recent.len() < RECENT { None } else { recent.pop_front() };
+        recent.push_back(object);
         drop(recent);
         // I8: the destructor of an object is user code.
         drop(oldest);
@@ -191,10 +180,6 @@ mod tests {
         fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
             self.0.fetch_add(1, Ordering::Relaxed);
             OwnedObject::new(String::from_utf8_lossy(bytes).into_owned()).cast()
-        }
-
-        fn metadata(&self, _: &[u8]) -> ObjectMeta {
-            ObjectMeta::default()
         }
     }
 

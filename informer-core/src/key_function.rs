@@ -3,7 +3,7 @@
 //! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of
 //! tools/cache/index.go.
 
-use std::fmt;
+use thiserror::Error;
 
 use crate::ObjectKey;
 
@@ -46,18 +46,11 @@ where
 
 /// The error of a key function made by [`unique_value_as_key`], if the index function returns no
 /// value or several values for an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the index function returned {values} values instead of one")]
 pub struct NotUnique {
     values: usize,
 }
-
-impl fmt::Display for NotUnique {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the index function returned {} values instead of one", self.values)
-    }
-}
-
-impl std::error::Error for NotUnique {}
 
 #[cfg(test)]
 mod tests {

@@ -41,16 +41,12 @@ impl Watermarks {
     /// Updates the watermarks with the [progress](crate::Batch::namespaces) of a batch.
     pub fn apply(&mut self, progress: &[NamespaceProgress]) {
         for NamespaceProgress { feed, namespace, reached } in progress {
-            match reached {
-                Some(version) => {
-                    _ = self.by_namespace.insert(Arc::clone(namespace), (*feed, version.clone()));
-                }
+            if let Some(version) = reached {
+                self.by_namespace.insert(Arc::clone(namespace), (*feed, version.clone()));
+            } else if self.of_feed(namespace, *feed).is_some() {
                 // If the namespace already has a new feed, the release of the old feed must not
                 // remove the watermark of the new feed.
-                None if self.by_namespace.get(namespace).is_some_and(|(current, _)| current == feed) => {
-                    self.by_namespace.remove(namespace);
-                }
-                None => {}
+                self.by_namespace.remove(namespace);
             }
         }
     }

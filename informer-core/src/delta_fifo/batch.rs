@@ -64,14 +64,6 @@ pub struct Batch<K: 'static> {
 }
 
 impl<K: 'static> Shared<K> {
-    fn requeue(&self, taken: &mut Taken<K>, position: usize) {
-        self.change(|state| state.requeue(taken, position));
-    }
-
-    fn requeue_rest(&self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
-        self.change(|state| state.requeue_rest(taken, requeued));
-    }
-
     fn processed(&self, taken: &Taken<K>) {
         let (processed, is_finished, is_ready) = {
             let mut state = self.state.lock();
@@ -100,7 +92,7 @@ impl<K: 'static> Batch<K> {
     /// reports progress, such as a new [`watermark`](Self::watermark).
     #[must_use]
     pub fn items(&self) -> &[Pending<K>] {
-        &self.taken.items
+        &self.taken.in_flight.items
     }
 
     /// Requeues the item at `position`. Call this if the item could not be processed.
@@ -123,7 +115,7 @@ impl<K: 'static> Batch<K> {
     #[doc(alias = "AddIfNotPresent")]
     pub fn requeue(&mut self, position: usize) {
         if self.requeued.insert(position) {
-            self.queue.requeue(&mut self.taken, position);
+            self.queue.change(|state| state.requeue(&mut self.taken, position));
         }
     }
 
@@ -132,7 +124,7 @@ impl<K: 'static> Batch<K> {
     /// next batch can fail in the same way.
     #[must_use]
     pub fn is_all_requeued(&self) -> bool {
-        !self.requeued.is_empty() && self.requeued.len() == self.taken.items.len()
+        !self.requeued.is_empty() && self.requeued.len() == self.items().len()
     }
 
     /// Returns a future that waits until a new change is queued or the queue is closed. Requeued
@@ -185,7 +177,7 @@ impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
         // A consumer that panics has possibly not processed all items.
         if std::thread::panicking() {
-            self.queue.requeue_rest(&mut self.taken, &self.requeued);
+            self.queue.change(|state| state.requeue_rest(&mut self.taken, &self.requeued));
         }
         self.queue.processed(&self.taken);
     }

@@ -11,7 +11,6 @@ use std::cell::Cell;
 use foldhash::HashMap;
 
 use super::Shared;
-use super::in_flight::InFlightItems;
 use super::list::{FirstList, Listed, Scope, is_same};
 use super::state::{SLICE, State};
 use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
@@ -26,10 +25,6 @@ struct Unprocessed<K> {
 }
 
 impl<K> Unprocessed<K> {
-    fn new() -> Self {
-        Self { newest: Vec::new(), by_key: HashMap::default() }
-    }
-
     /// Records `delta` as the newest change of its key. Call this for the changes of a key in their
     /// order, oldest first.
     fn add(&mut self, delta: Delta<K>) {
@@ -63,11 +58,10 @@ impl<'a, K: 'static> TakeBlock<'a, K> {
 
 impl<K: 'static> Drop for TakeBlock<'_, K> {
     fn drop(&mut self) {
-        self.0.change(State::unblock_takes);
-        let (closed, is_finished) = {
-            let state = self.0.state.lock();
+        let (closed, is_finished) = self.0.change(|state| {
+            state.unblock_takes();
             (state.closed, state.is_finished())
-        };
+        });
         // I12: while batches cannot be taken, `pop` waits even if the queue is closed. So wake each
         // waiting `pop`: it must return `None` if the queue is also empty.
         if closed {
@@ -83,7 +77,7 @@ impl<K: 'static> Shared<K> {
     /// Queues the new and changed objects of a complete list, then a deletion for each object that
     /// the list lacks.
     pub(super) fn replace(&self, listed: &Listed<K>) {
-        let tombstone = |key: &ObjectKey, last| Delta::Deleted(Deleted::missed(key.clone(), last));
+        let tombstone = |last: Cached<K>| Delta::Deleted(Deleted::missed(last.key().clone(), Some(last)));
         let changes = self.difference(listed, tombstone);
         let first = Cell::new(FirstList::Over);
         let begin = |state: &mut State<K>| {
@@ -102,12 +96,7 @@ impl<K: 'static> Shared<K> {
     /// the namespace, or if the feed was released before.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
-        let changes = self.difference(&nothing, |key, last| {
-            // `last` is `Some`, because each key in the store or with an unprocessed change has an
-            // object; the tombstone is a fallback.
-            let missed = |last| Delta::Deleted(Deleted::missed(key.clone(), last));
-            last.map_or_else(|| missed(None), Delta::Released)
-        });
+        let changes = self.difference(&nothing, Delta::Released);
         let mut completed = None;
         let release = |state: &mut State<K>| {
             let is_watched = state.feeds.is_watched(scope.id);
@@ -154,7 +143,9 @@ impl<K: 'static> Shared<K> {
         let mut change = Some(change);
         while change.is_some() {
             let batch = self.state.lock().large_batch_without_index();
-            batch.iter().for_each(InFlightItems::make_index);
+            if let Some(batch) = &batch {
+                batch.index();
+            }
             self.change(|state| {
                 // If another large batch has been taken meanwhile, the loop builds its index, too.
                 if state.large_batch_without_index().is_none()
@@ -175,8 +166,7 @@ impl<K: 'static> Shared<K> {
                 break;
             }
         }
-        in_flight.sort_by_key(|batch| batch.id);
-        let mut unprocessed = Unprocessed::new();
+        let mut unprocessed = Unprocessed { newest: Vec::new(), by_key: HashMap::default() };
         for batch in &in_flight {
             batch.items.iter().for_each(|pending| unprocessed.add(pending.last().clone()));
         }
@@ -186,11 +176,7 @@ impl<K: 'static> Shared<K> {
 
     /// Returns a [`Delta::Replaced`] for each new or changed object of the list, then a `removal`
     /// for each object that the list lacks.
-    fn difference(
-        &self,
-        listed: &Listed<K>,
-        removal: impl Fn(&ObjectKey, Option<Cached<K>>) -> Delta<K>,
-    ) -> Vec<Delta<K>> {
+    fn difference(&self, listed: &Listed<K>, removal: impl Fn(Cached<K>) -> Delta<K>) -> Vec<Delta<K>> {
         let unprocessed = self.unprocessed();
         let mut missing: Vec<Delta<K>> = Vec::new();
         let mut unchanged = vec![false; listed.objects().len()];
@@ -202,7 +188,7 @@ impl<K: 'static> Shared<K> {
                 }
                 match listed.position(key) {
                     Some(position) => unchanged[position] = is_same(object, &listed.objects()[position]),
-                    None if listed.lacks(key) => missing.push(removal(key, Some(object.clone()))),
+                    None if listed.lacks(key) => missing.push(removal(object.clone())),
                     None => {}
                 }
             };
@@ -213,7 +199,8 @@ impl<K: 'static> Shared<K> {
             drop(held);
         }
         let lacked = unprocessed.newest.iter().filter(|last| !last.is_end() && listed.lacks(last.key()));
-        missing.extend(lacked.map(|last| removal(last.key(), last.object().cloned())));
+        // Each of these changes has an object, because resyncs are left out.
+        missing.extend(lacked.filter_map(Delta::object).cloned().map(removal));
         let mut changes = Vec::with_capacity(missing.len());
         for (position, object) in listed.objects().iter().enumerate() {
             let counts = listed.position(object.key()) == Some(position);
@@ -239,28 +226,18 @@ impl<K: 'static> Shared<K> {
         let block = (changes.len() > SLICE).then(|| TakeBlock::new(self));
         self.make_room(changes.len());
         let mut changes = changes.into_iter();
-        let mut is_wanted = false;
-        let mut slice = |state: &mut State<K>| {
-            changes.by_ref().take(SLICE).for_each(|delta| state.enqueue(delta));
-            changes.len() == 0
-        };
-        let (mut is_all, mut end) = (false, Some(end));
-        let mut finish = |state: &mut State<K>, is_all: bool| {
-            if is_all && let Some(end) = end.take() {
-                end(state);
-            }
-        };
-        self.change(|state| {
-            is_wanted = begin(state);
-            if is_wanted {
-                is_all = slice(state);
-                finish(state, is_all);
-            }
-        });
-        while is_wanted && !is_all {
+        let (mut begin, mut end) = (Some(begin), Some(end));
+        let mut is_wanted = true;
+        while is_wanted && end.is_some() {
             self.change(|state| {
-                is_all = slice(state);
-                finish(state, is_all);
+                is_wanted = begin.take().is_none_or(|begin| begin(state));
+                if is_wanted {
+                    changes.by_ref().take(SLICE).for_each(|delta| state.enqueue(delta));
+                    let is_all = changes.len() == 0;
+                    if is_all && let Some(end) = end.take() {
+                        end(state);
+                    }
+                }
             });
         }
         drop(block);

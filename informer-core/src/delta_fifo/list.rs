@@ -146,7 +146,12 @@ impl<K: 'static> State<K> {
             }
         }
         if is_queued {
-            self.record_initial_part(new_keys, scope, first);
+            if let Some(scope) = scope {
+                self.feeds.record_input(scope.id);
+            }
+            if first == FirstList::OfQueue {
+                self.population.queued(new_keys, false);
+            }
         }
         unused
     }
@@ -158,17 +163,6 @@ impl<K: 'static> State<K> {
             Some(scope) if self.feeds.is_initial(scope.id) => FirstList::OfQueue,
             Some(_) => FirstList::OfNamespace,
             None => FirstList::Over,
-        }
-    }
-
-    /// Records that one part of an initial list has been queued. `new_keys` is the number of keys
-    /// that the part has added to the queue's initial list.
-    fn record_initial_part(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
-        if let Some(scope) = scope {
-            self.feeds.record_input(scope.id);
-        }
-        if first == FirstList::OfQueue {
-            self.population.queued(new_keys, false);
         }
     }
 

@@ -82,18 +82,19 @@ struct Shared<K: 'static> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Calls `change` with the locked state. Then unlocks the state, wakes waiting tasks, and drops
-    /// the deltas that the queue no longer needs ([`State::garbage`]).
+    /// Calls `change` with the locked state, and returns its result. Before returning, unlocks the
+    /// state, wakes waiting tasks, and drops the deltas that the queue no longer needs
+    /// ([`State::garbage`]).
     #[inline]
-    fn change(&self, change: impl FnOnce(&mut State<K>)) {
-        let (became_ready, became_synced, has_arrived, garbage) = {
+    fn change<R>(&self, change: impl FnOnce(&mut State<K>) -> R) -> R {
+        let (became_ready, became_synced, has_arrived, garbage, result) = {
             let mut state = self.state.lock();
-            let before = (state.is_ready(), state.synced(), state.arrivals());
-            change(&mut state);
+            let before = (state.is_ready(), state.synced(), state.arrivals);
+            let result = change(&mut state);
             let garbage = std::mem::take(&mut state.garbage);
-            let has_arrived = state.is_arrival_awaited && before.2 != state.arrivals();
+            let has_arrived = state.is_arrival_awaited && before.2 != state.arrivals;
             state.is_arrival_awaited &= !has_arrived;
-            (!before.0 && state.is_ready(), !before.1 && state.synced(), has_arrived, garbage)
+            (!before.0 && state.is_ready(), !before.1 && state.synced(), has_arrived, garbage, result)
         };
         if became_ready {
             self.wake.notify_one();
@@ -105,11 +106,12 @@ impl<K: 'static> Shared<K> {
             self.synced.set();
         }
         drop(garbage);
+        result
     }
 
     fn is_full(&self) -> bool {
         let mut state = self.state.lock();
-        let is_full = state.deltas() >= MAX_DELTAS && !state.closed;
+        let is_full = state.deltas >= MAX_DELTAS && !state.closed;
         state.is_room_awaited |= is_full;
         is_full
     }
@@ -131,7 +133,7 @@ impl<K: 'static> Shared<K> {
             let arrived = self.arrived.notified();
             {
                 let mut state = self.state.lock();
-                if state.arrivals() != than || state.closed {
+                if state.arrivals != than || state.closed {
                     return;
                 }
                 state.is_arrival_awaited = true;
@@ -245,7 +247,7 @@ impl<K: 'static> DeltaFifo<K> {
                 let mut state = self.shared.state.lock();
                 if state.is_ready() {
                     let taken = take(&mut state);
-                    let makes_room = state.is_room_awaited && state.deltas() < MAX_DELTAS;
+                    let makes_room = state.is_room_awaited && state.deltas < MAX_DELTAS;
                     state.is_room_awaited &= !makes_room;
                     drop(state);
                     if makes_room {

@@ -40,12 +40,9 @@ impl<K: 'static> DeltaFifo<K> {
     /// namespace whose feed was created before [`start_feeds`](Self::start_feeds). The queue does
     /// not wait for [optional](NamespaceFeed::make_optional) namespaces.
     #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "`change` calls the closure before it returns")]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
         let namespace: Arc<str> = namespace.into();
-        let mut added = None;
-        self.shared.change(|state| added = Some(state.feeds.add(Arc::clone(&namespace))));
-        let (id, completions) = added.expect("`change` has called the closure");
+        let (id, completions) = self.shared.change(|state| state.feeds.add(Arc::clone(&namespace)));
         NamespaceFeed {
             shared: Arc::clone(&self.shared),
             scope: Scope { id, namespace },
@@ -105,12 +102,11 @@ impl<K: 'static> NamespaceFeed<K> {
     /// is optional already, has been released, or was added after
     /// [`start_feeds`](DeltaFifo::start_feeds).
     pub fn make_optional(&self) -> bool {
-        let mut is_changed = false;
         self.shared.change(|state| {
-            is_changed = state.feeds.make_optional(self.scope.id);
+            let is_changed = state.feeds.make_optional(self.scope.id);
             state.check_initial_list();
-        });
-        is_changed
+            is_changed
+        })
     }
 
     /// Ends the feed, and queues a [`Delta::Released`] for each object of the namespace, so that

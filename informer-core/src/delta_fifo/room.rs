@@ -13,12 +13,6 @@ struct Tables<K> {
     index: HashTable<u64>,
 }
 
-impl<K> Tables<K> {
-    fn with_capacity(count: usize) -> Self {
-        Self { items: VecDeque::with_capacity(count), index: HashTable::with_capacity(count) }
-    }
-}
-
 impl<K: 'static> State<K> {
     /// Moves the queued keys to the empty `tables`, if these are larger than the queue's tables and
     /// at most [`SLICE`] keys are queued. Returns the tables that are not used. The caller must
@@ -48,12 +42,10 @@ impl<K: 'static> Shared<K> {
         if count <= SLICE {
             return;
         }
-        let queued = self.state.lock().len();
-        let mut tables = Tables::with_capacity(queued + count);
-        {
-            let mut state = self.state.lock();
-            tables = state.make_room(tables);
-        }
-        drop(tables);
+        let count = count + self.state.lock().len();
+        let tables = Tables { items: VecDeque::with_capacity(count), index: HashTable::with_capacity(count) };
+        let unused = self.state.lock().make_room(tables);
+        // The lock is released before the tables are freed.
+        drop(unused);
     }
 }

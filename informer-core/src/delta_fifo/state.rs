@@ -18,7 +18,7 @@ use smallvec::smallvec;
 
 use super::Pending;
 use super::feeds::{Feeds, Progress};
-use super::in_flight::{InFlight, InFlightItems, Processed, Taken};
+use super::in_flight::{InFlight, Processed, Taken};
 use super::merge::{append, first_removal, prepend, take_obsolete};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
@@ -36,11 +36,10 @@ pub(super) struct State<K> {
     pub(super) first_ticket: u64,
     /// The number of queued deltas, without requeued deltas. Producers wait while it is high. It
     /// can be too low after [`take_one`](Self::take_one) has taken a requeued item.
-    deltas: usize,
-    in_flight: Option<InFlight<K>>,
-    next_batch: u64,
+    pub(super) deltas: usize,
+    in_flight: Option<Arc<InFlight<K>>>,
     /// The total number of deltas that have ever been queued, without requeued deltas.
-    arrivals: u64,
+    pub(super) arrivals: u64,
     pub(super) is_arrival_awaited: bool,
     /// Whether a producer waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
@@ -70,7 +69,6 @@ impl<K: 'static> State<K> {
             first_ticket: 0,
             deltas: 0,
             in_flight: None,
-            next_batch: 0,
             arrivals: 0,
             is_arrival_awaited: false,
             is_room_awaited: false,
@@ -119,14 +117,6 @@ impl<K: 'static> State<K> {
 
     pub(super) fn len(&self) -> usize {
         self.items.len()
-    }
-
-    pub(super) fn arrivals(&self) -> u64 {
-        self.arrivals
-    }
-
-    pub(super) fn deltas(&self) -> usize {
-        self.deltas
     }
 
     pub(super) fn synced(&self) -> bool {
@@ -191,10 +181,6 @@ impl<K: 'static> State<K> {
             .map(|&ticket| at(ticket))
     }
 
-    pub(super) fn is_queued(&self, key: &ObjectKey) -> bool {
-        self.position(key).is_some()
-    }
-
     /// Queues changes that the watch of one namespace has reported.
     pub(super) fn apply_to_feed(
         &mut self,
@@ -246,17 +232,19 @@ impl<K: 'static> State<K> {
     }
 
     /// Appends the newest change of each queued item to `queued`, for up to [`SLICE`] items from
-    /// `ticket` on, and advances `ticket`. Appends the batch in flight to `in_flight` if it is
-    /// missing there. Returns whether no items are left.
+    /// `ticket` on, and advances `ticket`. Appends the batch in flight to `in_flight` if it is not
+    /// the last one there. Returns whether no items are left.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
         queued: &mut Vec<Delta<K>>,
-        in_flight: &mut Vec<InFlightItems<K>>,
+        in_flight: &mut Vec<Arc<InFlight<K>>>,
     ) -> bool {
-        let is_known = |id| in_flight.iter().any(|known| known.id == id);
-        let new: Vec<_> = self.in_flight.iter().filter(|batch| !is_known(batch.id)).collect();
-        in_flight.extend(new.into_iter().map(InFlight::items));
+        if let Some(batch) = &self.in_flight
+            && in_flight.last().is_none_or(|last| !Arc::ptr_eq(last, batch))
+        {
+            in_flight.push(Arc::clone(batch));
+        }
         let start = ticket.saturating_sub(self.first_ticket) as usize;
         let end = self.items.len().min(start + SLICE);
         queued.extend(self.items.range(start..end).map(|pending| pending.last().clone()));
@@ -266,15 +254,16 @@ impl<K: 'static> State<K> {
 
     /// Returns the batch in flight if it has more than [`SLICE`] items and no index by key yet. The
     /// caller builds the index while the queue is not locked.
-    pub(super) fn large_batch_without_index(&self) -> Option<InFlightItems<K>> {
-        self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
+    pub(super) fn large_batch_without_index(&self) -> Option<Arc<InFlight<K>>> {
+        self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).cloned()
     }
 
     /// Queues a resync for each of `objects` that is in the consumer's store and has no pending
     /// change. Skips namespaces whose initial list is still arriving.
     pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
         for key in objects.iter().map(Cached::key) {
-            if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {
+            let has_change = self.position(key).is_some() || self.last_in_flight(key).is_some();
+            if has_change || self.feeds.is_arriving(key) {
                 continue;
             }
             if known.known(key).is_some() {
@@ -321,19 +310,17 @@ impl<K: 'static> State<K> {
     }
 
     fn start_batch(&mut self, items: Vec<Pending<K>>) -> Taken<K> {
-        let id = self.next_batch;
-        self.next_batch += 1;
         let initial = items.iter().filter(|pending| pending.initial).count();
         let completes_initial = self.population.taken(initial);
-        let items = Arc::new(items);
-        self.in_flight = Some(InFlight { id, items: Arc::clone(&items), initial, index: Arc::default() });
+        let in_flight = Arc::new(InFlight::new(items));
+        self.in_flight = Some(Arc::clone(&in_flight));
         // I9: the consumer reaches a state of the server only with a batch that empties the queue.
         let (watermark, namespaces) =
             if self.items.is_empty() { self.take_watermark() } else { (None, Vec::new()) };
         // If changes are still queued, this number differs from `self.arrivals`, so that
         // `Batch::wait_for_more` is ready at once.
         let arrivals = self.arrivals.wrapping_sub(u64::from(!self.items.is_empty()));
-        Taken { items, completes_initial, watermark, namespaces, arrivals }
+        Taken { in_flight, initial, completes_initial, watermark, namespaces, arrivals }
     }
 
     fn take_watermark(&mut self) -> (Option<ResourceVersion>, Vec<NamespaceProgress>) {
@@ -345,35 +332,34 @@ impl<K: 'static> State<K> {
     /// item's key are queued, requeues only the item's deletion or release (see [`first_removal`]),
     /// because the newer changes replace all other changes of the item.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
-        let failed = &taken.items[position];
+        let failed = &taken.in_flight.items[position];
         // I9: the consumer's store will lack the changes of this item.
         taken.watermark = None;
         taken.namespaces.clear();
         self.watermark.clone_from(&self.newest);
         self.feeds.revoke_progress();
-        let batch = self.in_flight.as_mut().filter(|batch| failed.initial && batch.initial > 0);
-        let initial = batch.map(|batch| batch.initial -= 1).is_some();
+        taken.initial -= usize::from(failed.initial);
         let queued = self.position(&failed.key);
         let queued_initial = queued.is_some_and(|position| self.items[position].initial);
-        self.population.requeued(initial, queued_initial, &mut taken.completes_initial);
+        self.population.requeued(failed.initial, queued_initial, &mut taken.completes_initial);
         match queued {
             Some(newer) => {
                 let newer = &mut self.items[newer];
-                newer.initial |= initial;
+                newer.initial |= failed.initial;
                 let removal = first_removal(&failed.deltas).cloned();
                 self.garbage.extend(removal.and_then(|removal| prepend(&mut newer.deltas, removal)));
             }
-            None => self.push_back(Pending { initial, requeued: true, ..failed.clone() }),
+            None => self.push_back(Pending { requeued: true, ..failed.clone() }),
         }
     }
 
     /// Requeues all items of the batch in flight, except those at the positions `requeued`. A later
     /// batch then reports the watermark and the end of the initial list.
     pub(super) fn requeue_rest(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
-        for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
+        for position in (0..taken.in_flight.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);
         }
-        if taken.items.is_empty() {
+        if taken.in_flight.items.is_empty() {
             taken.namespaces.clear();
             self.feeds.revoke_progress();
             if taken.watermark.take().is_some() {
@@ -390,11 +376,11 @@ impl<K: 'static> State<K> {
     /// The caller must set the completions in [`Processed::completed`] after it has unlocked the
     /// queue. This wakes the tasks that wait for a namespace's initial list or for the removal of a
     /// namespace's objects.
-    pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
-        let batch = self.in_flight.take();
-        let initial = batch.as_ref().map_or(0, |batch| batch.initial);
+    pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed {
+        // I8: `taken` also has the items, so no object is dropped here.
+        self.in_flight = None;
         let completed = self.feeds.processed(&taken.namespaces);
-        let completes_initial = self.population.processed(initial, taken.completes_initial);
-        Processed { completes_initial, completed, _garbage: batch }
+        let completes_initial = self.population.processed(taken.initial, taken.completes_initial);
+        Processed { completes_initial, completed }
     }
 }

@@ -16,12 +16,12 @@ fn object(name: &str, version: u64, value: Object) -> Cached<Object> {
     Cached::from_parts(ObjectKey::cluster_scoped(name), version.into(), Uid::default(), value)
 }
 
-fn replacement(objects: Vec<Cached<Object>>, version: u64) -> Replacement<Object> {
+fn replacement<K>(objects: Vec<Cached<K>>, version: u64) -> Replacement<K> {
     Replacement { objects, quarantined: Vec::new(), complete: true, resource_version: version.into() }
 }
 
 #[derive(Default)]
-struct Store(Mutex<BTreeMap<ObjectKey, Cached<Object>>>);
+struct Store<K = Object>(Mutex<BTreeMap<ObjectKey, Cached<K>>>);
 
 impl Store {
     fn with(objects: Vec<Cached<Object>>) -> Arc<Self> {
@@ -30,15 +30,12 @@ impl Store {
     }
 }
 
-impl KnownObjects<Object> for Store {
-    fn known(&self, key: &ObjectKey) -> Option<Cached<Object>> {
+impl<K: 'static> KnownObjects<K> for Store<K> {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<K>> {
         self.0.lock().get(key).cloned()
     }
 
-    fn for_each_known(
-        &self,
-        visit: &mut dyn FnMut(&Cached<Object>),
-    ) -> Option<Box<dyn std::any::Any + Send>> {
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn std::any::Any + Send>> {
         self.0.lock().values().for_each(visit);
         None
     }
@@ -417,29 +414,13 @@ fn list_part_is_compared_with_the_newest_state() {
     drop(in_flight);
 }
 
-/// A store whose objects are clones of one `Arc`, so that the test can count the objects in memory.
-struct Counted(Mutex<BTreeMap<ObjectKey, Cached<Arc<()>>>>);
-
-impl KnownObjects<Arc<()>> for Counted {
-    fn known(&self, key: &ObjectKey) -> Option<Cached<Arc<()>>> {
-        self.0.lock().get(key).cloned()
-    }
-
-    fn for_each_known(
-        &self,
-        visit: &mut dyn FnMut(&Cached<Arc<()>>),
-    ) -> Option<Box<dyn std::any::Any + Send>> {
-        self.0.lock().values().for_each(visit);
-        None
-    }
-}
-
 #[test]
 fn unchanged_relist_keeps_one_copy_per_object() {
     const PARTS: u64 = 100;
     const PART: u64 = 10;
+    // All objects are clones of one `Arc`, which counts the objects in memory.
     let alive = Arc::new(());
-    let store = Arc::new(Counted(Mutex::default()));
+    let store = Arc::new(Store::<Arc<()>>::default());
     let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Arc<()>>>);
     let process = || {
         let batch = queue.pop_batch().now_or_never().flatten().expect("the queue is ready");
@@ -461,9 +442,7 @@ fn unchanged_relist_keeps_one_copy_per_object() {
             let known = if list == 0 { (part + 1) * PART } else { PARTS * PART };
             assert_eq!(Arc::strong_count(&alive) as u64, known + 1, "part {part} of list {list}");
         }
-        let resource_version = (list + 5_000).into();
-        let quarantined = Vec::new();
-        queue.replace(Replacement { objects: listed, quarantined, complete: true, resource_version });
+        queue.replace(replacement(listed, list + 5_000));
         assert!(queue.is_empty(), "the list has no differences");
         process();
     }
@@ -753,13 +732,7 @@ fn i8_destructor_of_an_object_can_use_the_queue() {
     };
     queue.add(copy());
     queue.list_part(vec![copy()]);
-    let list = vec![copy()];
-    queue.replace(Replacement {
-        objects: list,
-        quarantined: vec![],
-        complete: true,
-        resource_version: 6.into(),
-    });
+    queue.replace(replacement(vec![copy()], 6));
     drop(queue.pop_batch().now_or_never());
 }
 
@@ -1121,7 +1094,7 @@ fn i9_half_queued_list_cannot_be_popped() {
 async fn i9_watermark_of_a_long_list_covers_the_whole_state() {
     const LISTS: u64 = 16;
     const NAMES: u64 = 3 * state::SLICE as u64;
-    let store = Arc::new(Store::default());
+    let store = Arc::new(Store::<Object>::default());
     let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>);
     let producer = std::thread::spawn({
         let queue = queue.clone();
@@ -1158,7 +1131,7 @@ async fn i9_watermark_of_a_long_list_covers_the_whole_state() {
 
 #[test]
 fn batch_dropped_by_a_panic_is_requeued() {
-    let store = Arc::new(Store::default());
+    let store = Arc::new(Store::<Object>::default());
     let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>);
     queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 1, "b1")], 1));
     for _ in 0..2 {

@@ -13,13 +13,7 @@ pub(crate) trait AnyHandler: Send + Sync {
 }
 
 /// Wraps an [`EventHandler`] for objects of type `K` as an [`AnyHandler`].
-pub(crate) struct SyncHandler<K, H>(H, PhantomData<fn(K)>);
-
-impl<K, H> SyncHandler<K, H> {
-    pub(crate) fn new(handler: H) -> Self {
-        Self(handler, PhantomData)
-    }
-}
+pub(crate) struct SyncHandler<K, H>(pub(crate) H, pub(crate) PhantomData<fn(K)>);
 
 impl<K: 'static, H: EventHandler<K>> AnyHandler for SyncHandler<K, H> {
     fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>> {
@@ -38,13 +32,7 @@ impl<K: 'static, H: EventHandler<K>> AnyHandler for SyncHandler<K, H> {
 }
 
 /// Wraps an [`AsyncEventHandler`] for objects of type `K` as an [`AnyHandler`].
-pub(crate) struct AsyncHandler<K, H>(H, PhantomData<fn(K)>);
-
-impl<K, H> AsyncHandler<K, H> {
-    pub(crate) fn new(handler: H) -> Self {
-        Self(handler, PhantomData)
-    }
-}
+pub(crate) struct AsyncHandler<K, H>(pub(crate) H, pub(crate) PhantomData<fn(K)>);
 
 impl<K: Send + Sync + 'static, H: AsyncEventHandler<K>> AnyHandler for AsyncHandler<K, H> {
     fn call<'a>(&'a self, event: &'a Event<AnyObject>) -> Option<BoxFuture<'a, ()>> {

@@ -1,5 +1,6 @@
 //! The calls that each kind of handler receives: client-go's scenarios of `typed_test.go`.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -40,7 +41,7 @@ fn all_kinds() -> [Event<u64>; 6] {
 }
 
 fn deliver(handler: impl EventHandler<u64>, events: impl IntoIterator<Item = Event<u64>>) {
-    let handler = SyncHandler::new(handler);
+    let handler = SyncHandler(handler, PhantomData);
     for event in events {
         assert!(handler.call(&event.cast()).is_none(), "a sync call returns no future");
     }

@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::net_change::NetChange;
-use crate::{Event, EventBatch, ObjectKey};
+use crate::{Event, EventBatch};
 
 /// Coalesced events, in the order in which their keys first arrived.
 pub(super) struct Coalesced<K> {
@@ -58,7 +58,7 @@ impl<K> Coalesced<K> {
     pub(super) fn push_all(&mut self, batch: &EventBatch<K>, garbage: &mut Vec<Event<K>>) {
         batch.events.iter().for_each(|event| self.push(event, garbage));
         if batch.completes_initial_list {
-            self.complete_initial();
+            self.initial_end = Some(self.taken + self.entries.len());
         }
     }
 
@@ -66,7 +66,12 @@ impl<K> Coalesced<K> {
     fn push(&mut self, event: &Event<K>, garbage: &mut Vec<Event<K>>) {
         self.remove_holes();
         let Self { entries, index, taken, keeps_old, len, .. } = self;
-        match entry(entries, index, *taken, event.key()) {
+        let entry = index.entry(
+            event.key().hash_value(),
+            |&number| entries[number - *taken].as_ref().is_some_and(|own| own.key() == event.key()),
+            |&number| entries[number - *taken].as_ref().map_or(0, NetChange::key_hash),
+        );
+        match entry {
             Entry::Vacant(vacant) => {
                 vacant.insert(*taken + entries.len());
                 let mut own = NetChange::One(event.clone());
@@ -109,11 +114,6 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Records that the initial list is complete: all of its changes have been added.
-    fn complete_initial(&mut self) {
-        self.initial_end = Some(self.taken + self.entries.len());
-    }
-
     /// Returns `true` at the first call after all entries of the initial list have been
     /// [taken](Self::take), and otherwise `false`.
     pub(super) fn take_initial_end(&mut self) -> bool {
@@ -152,21 +152,6 @@ impl<K> Coalesced<K> {
         self.entries.into_iter().flatten().for_each(|change| change.into_events(&mut events));
         EventBatch { events, completes_initial_list: self.initial_end.is_some() }
     }
-}
-
-/// Looks up `key` in `index`. The result contains the number of the pending change of `key`, or is
-/// vacant if there is no pending change.
-fn entry<'a, K>(
-    entries: &VecDeque<Option<NetChange<K>>>,
-    index: &'a mut HashTable<usize>,
-    taken: usize,
-    key: &ObjectKey,
-) -> Entry<'a, usize> {
-    index.entry(
-        key.hash_value(),
-        |&number| entries[number - taken].as_ref().is_some_and(|own| own.key() == key),
-        |&number| entries[number - taken].as_ref().map_or(0, NetChange::key_hash),
-    )
 }
 
 #[cfg(test)]

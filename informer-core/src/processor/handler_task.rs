@@ -4,6 +4,7 @@
 //! client-go: `processorListener.run`, where a panic of a handler ends the process. Here, the
 //! handler receives the next event.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -59,37 +60,13 @@ struct HandlerTask {
     logged_slowness: bool,
 }
 
-/// An event whose objects a handler can read: the original event, or a copy that decodes encoded
-/// objects.
-enum Opened<'a> {
-    Original(&'a Event<AnyObject>),
-    /// A copy that this handler shares with other handlers.
-    SharedCopy(&'a Event<AnyObject>),
-    /// A copy for this handler only.
-    OwnCopy(Event<AnyObject>),
-}
+/// An event whose objects a handler can read: the original event or a copy that several handlers
+/// share (borrowed), or a copy for this handler only (owned). A copy decodes encoded objects.
+type Opened<'a> = Cow<'a, Event<AnyObject>>;
 
-impl<'a> Opened<'a> {
-    fn for_this_handler(event: &'a Event<AnyObject>) -> Self {
-        event.with_open_handles().map_or(Self::Original(event), Self::OwnCopy)
-    }
-
-    /// Returns whether a handler has read an encoded object of this event, or has kept a clone of
-    /// such an object.
-    fn is_in_use(&self) -> bool {
-        match self {
-            Self::Original(_) => false,
-            Self::SharedCopy(event) => event.is_in_use(),
-            Self::OwnCopy(event) => event.is_in_use(),
-        }
-    }
-
-    fn event(&self) -> &Event<AnyObject> {
-        match self {
-            Self::Original(event) | Self::SharedCopy(event) => event,
-            Self::OwnCopy(event) => event,
-        }
-    }
+/// Returns an owned copy if the event has a closed handle, and otherwise the event itself.
+fn open_for_this_handler(event: &Event<AnyObject>) -> Opened<'_> {
+    event.with_open_handles().map_or(Cow::Borrowed(event), Cow::Owned)
 }
 
 enum Called {
@@ -127,8 +104,8 @@ impl HandlerTask {
 
     async fn take(&mut self) -> Option<Cursor<AnyObject>> {
         poll_fn(|cx| {
-            let taken = self.listener.poll_take(cx);
-            self.logged_slowness &= taken.is_ready() || self.listener.is_behind();
+            let taken = self.listener.mailbox.poll_take(cx);
+            self.logged_slowness &= taken.is_ready() || self.listener.mailbox.is_behind();
             taken
         })
         .await
@@ -140,8 +117,8 @@ impl HandlerTask {
         while let Some(next) = cursor.next() {
             let opened = match &next {
                 Next::Shared(batch, at) if has_encoded => self.open(batch, *at),
-                Next::Shared(batch, at) => Opened::Original(&batch.events[*at]),
-                Next::Own(event) => Opened::for_this_handler(event),
+                Next::Shared(batch, at) => Cow::Borrowed(&batch.events[*at]),
+                Next::Own(event) => open_for_this_handler(event),
                 Next::InitialComplete => {
                     // I6: the handler has returned from all initial adds.
                     self.listener.synced.set();
@@ -151,16 +128,19 @@ impl HandlerTask {
             if self.listener.is_removed() {
                 return;
             }
-            let event = opened.event();
+            let event = &*opened;
             // I4: only this task calls the handler. I12: a panic only ends this call.
             let called = match catch_unwind(AssertUnwindSafe(|| self.handler.call(event))) {
                 Ok(None) => Called::Returned,
                 Ok(Some(call)) => self.finish(call).await,
                 Err(payload) => Called::Panicked(panic_message(payload)),
             };
-            // If `opened` is shared, it can also be in use because of another handler. The only
-            // effect is that this handler gets its own handles without need.
-            self.uses_objects |= opened.is_in_use();
+            // Only a copy can be in use. If the copy is shared, it can also be in use because of
+            // another handler. The only effect is that this handler gets its own handles without
+            // need.
+            if has_encoded || matches!(opened, Cow::Owned(_)) {
+                self.uses_objects |= event.is_in_use();
+            }
             match called {
                 Called::Returned => self.listener.count_delivered(),
                 Called::Panicked(panic) => {
@@ -195,10 +175,10 @@ impl HandlerTask {
             let shared = batch.shared_copy(at);
             // Otherwise another handler uses an object: the batch keeps this object, but no others.
             if !shared.is_in_use() {
-                return Opened::SharedCopy(shared);
+                return Cow::Borrowed(shared);
             }
         }
-        Opened::for_this_handler(event)
+        open_for_this_handler(event)
     }
 
     fn end_burst(&mut self) {
@@ -226,7 +206,7 @@ impl HandlerTask {
         if took < SLOW || self.logged_slowness {
             return;
         }
-        let backlog = self.listener.backlog();
+        let backlog = self.listener.mailbox.backlog();
         if backlog.is_coalescing || backlog.pending > FAR_BEHIND {
             self.logged_slowness = true;
             tracing::warn!(

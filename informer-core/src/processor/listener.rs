@@ -6,13 +6,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::cursor::Cursor;
-use super::inbox::Replay;
 use super::mailbox::{Backlog, Mailbox, Unread};
 use super::options::HandlerOptions;
 use super::resync::ResyncClock;
@@ -131,22 +128,10 @@ impl ProcessorListener {
         self.resync.lock().apply_check_period(check_period);
     }
 
-    pub(super) fn start_with(&self, replay: Replay<AnyObject>, completes_initial_list: bool) {
-        self.mailbox.start_with(replay, completes_initial_list);
-    }
-
     /// Returns whether the handler receives the resyncs that are published before the next
     /// [`check_resync`](Self::check_resync).
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
-    }
-
-    pub(super) fn is_behind(&self) -> bool {
-        self.mailbox.is_behind()
-    }
-
-    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<AnyObject>>> {
-        self.mailbox.poll_take(cx)
     }
 
     pub(super) fn check_resync(&self, now: Instant) -> bool {
@@ -157,12 +142,8 @@ impl ProcessorListener {
         self.mailbox.is_closed()
     }
 
-    pub(super) fn backlog(&self) -> Backlog {
-        self.mailbox.backlog()
-    }
-
     pub(super) fn stats(&self) -> HandlerStats {
-        let Backlog { pending, merged, .. } = self.backlog();
+        let Backlog { pending, merged, .. } = self.mailbox.backlog();
         HandlerStats {
             pending,
             delivered: self.delivered.load(Ordering::Relaxed),
@@ -209,24 +190,14 @@ impl ProcessorListener {
         if self.synced.has_synced() {
             return None;
         }
-        let obstacles = self.processor.upgrade().map(|processor| processor.sync_obstacles(self));
-        if obstacles.as_ref().is_none_or(|obstacles| obstacles.stopped) {
+        let Some(processor) = self.processor.upgrade() else {
             return Some("the informer has stopped".to_owned());
-        }
-        let waits_for = if self.is_removed() {
-            "the handler has been removed".to_owned()
-        } else if let Some(list) = obstacles.as_ref().and_then(|obstacles| obstacles.list.as_ref()) {
-            list.clone()
-        } else if obstacles.is_some_and(|obstacles| obstacles.unstarted) {
-            "the informer is not running".to_owned()
-        } else {
-            match self.backlog().pending {
-                0 => "initial objects are being delivered, or the stream must be polled again".to_owned(),
-                1 => "1 event is waiting".to_owned(),
-                pending => format!("{pending} events are waiting"),
-            }
         };
-        Some(waits_for)
+        Some(processor.sync_obstacle(self).unwrap_or_else(|| match self.mailbox.backlog().pending {
+            0 => "initial objects are being delivered, or the stream must be polled again".to_owned(),
+            1 => "1 event is waiting".to_owned(),
+            pending => format!("{pending} events are waiting"),
+        }))
     }
 }
 

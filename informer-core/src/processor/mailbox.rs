@@ -152,7 +152,7 @@ impl<K> Mailbox<K> {
             self.shared.coalesce(sections, garbage);
             // The publisher can wait for the lock `state`, so work whose cost depends on the number
             // of events is done without this lock.
-            let from = self.state.lock().inbox.shared.as_ref()?.start();
+            let from = self.state.lock().inbox.shared.as_ref()?.from;
             self.shared.seal(sections, from);
             let (cursor, ends_section) = self.take_coalesced(sections)?;
             if ends_section {

@@ -41,9 +41,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::{AsyncHandler, SyncHandler};
-use crate::{AnyObject, AsyncEventHandler, Cached, EventBatch, EventHandler};
-use inbox::Replay;
-use shared::Shared;
+use crate::{AsyncEventHandler, Cached, EventBatch, EventHandler};
+use shared::{Shared, TakeSnapshot};
 
 pub use listener::HandlerStats;
 pub use options::{HandlerOptions, Resync};
@@ -77,7 +76,7 @@ impl<K> SharedProcessor<K> {
     /// [`HandlerRegistration::waiting_for`] calls the function until the list is complete, and
     /// holds no lock during the call. Only the first call of `describe_source` has an effect.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
-        self.shared.describe_source(Box::new(describe));
+        _ = self.shared.reason.set(Box::new(describe));
     }
 
     /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, and then
@@ -99,8 +98,8 @@ impl<K> SharedProcessor<K> {
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
         let needs_old_states = handler.needs_old_states();
-        let handler = Box::new(SyncHandler::new(handler));
-        self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, Box::new(any(snapshot)))
+        let handler = Box::new(SyncHandler(handler, PhantomData));
+        self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, any(snapshot))
     }
 
     /// Adds an async handler. The handler receives the objects of `snapshot` as initial adds, and
@@ -121,8 +120,8 @@ impl<K> SharedProcessor<K> {
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
         let needs_old_states = handler.needs_old_states();
-        let handler = Box::new(AsyncHandler::new(handler));
-        self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, Box::new(any(snapshot)))
+        let handler = Box::new(AsyncHandler(handler, PhantomData));
+        self.shared.add_task(type_name::<H>(), handler, needs_old_states, options, any(snapshot))
     }
 
     /// Returns a stream of the events that a handler would receive: first the objects of `snapshot`
@@ -137,11 +136,7 @@ impl<K> SharedProcessor<K> {
         K: 'static,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        EventStream::new(self.shared.add_stream(
-            type_name::<EventStream<K>>(),
-            options,
-            Box::new(any(snapshot)),
-        ))
+        EventStream::new(self.shared.add_stream(type_name::<EventStream<K>>(), options, any(snapshot)))
     }
 
     /// Calls `commit`, which applies the changes to the store, and then adds the batch to every
@@ -173,7 +168,7 @@ impl<K> SharedProcessor<K> {
     /// Returns the number of handlers and streams that have not been removed.
     #[must_use]
     pub fn handler_count(&self) -> usize {
-        self.shared.handler_count()
+        self.shared.registry.lock().listeners.len()
     }
 
     /// Returns the names and statistics of all handlers and streams.
@@ -225,14 +220,14 @@ impl<K> SharedProcessor<K> {
     }
 }
 
-/// Returns a closure that calls `snapshot` and returns its objects as [`AnyObject`]s, without
-/// copying them.
-fn any<K, S>(snapshot: impl FnOnce() -> S) -> impl FnOnce() -> Replay<AnyObject>
+/// Returns a closure that calls `snapshot` and returns its objects as
+/// [`AnyObject`](crate::AnyObject)s, without copying them.
+fn any<'a, K, S>(snapshot: impl FnOnce() -> S + 'a) -> TakeSnapshot<'a>
 where
     K: 'static,
     S: Iterator<Item = Cached<K>> + Send + 'static,
 {
-    move || Box::new(snapshot().map(Cached::cast))
+    Box::new(move || Box::new(snapshot().map(Cached::cast)))
 }
 
 impl<K> Clone for SharedProcessor<K> {

@@ -29,14 +29,14 @@ pub struct PublishGuard {
     without_resyncs: Option<SharedBatch<AnyObject>>,
     has_resyncs: bool,
     any_wants_resyncs: bool,
-    backlogs: Backlogs<AnyObject>,
+    backlogs: Backlogs,
     /// Whether [`push_to`](Self::push_to) has appended the batch to a backlog, because at least one
     /// handler is slow.
     is_shared: bool,
 }
 
 impl PublishGuard {
-    pub(super) fn new(batch: EventBatch<AnyObject>, backlogs: Backlogs<AnyObject>) -> Self {
+    pub(super) fn new(batch: EventBatch<AnyObject>, backlogs: Backlogs) -> Self {
         let has_resyncs = batch.events.iter().any(|event| matches!(event, Event::Resynced(_)));
         Self {
             wakers: SmallVec::new(),

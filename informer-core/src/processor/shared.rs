@@ -26,7 +26,7 @@ use crate::{AnyObject, Event, EventBatch};
 
 pub(super) struct Shared {
     pub(super) registry: Mutex<Registry>,
-    backlogs: Backlogs<AnyObject>,
+    backlogs: Backlogs,
     /// Whether any published event has contained an [encoded](crate::Encoded) object. If so,
     /// handlers receive copies of the events, which decode an object when a handler first reads it.
     has_encoded: Arc<AtomicBool>,
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     default_resync: Option<Duration>,
     /// A function that returns the reason why the initial list is not complete, for example an
     /// error of the API server.
-    reason: OnceLock<Describe>,
+    pub(super) reason: OnceLock<Describe>,
 }
 
 pub(super) type TakeSnapshot<'a> = Box<dyn FnOnce() -> Replay<AnyObject> + 'a>;
@@ -60,16 +60,6 @@ struct UnstartedTask {
     task: BoxFuture<'static, ()>,
 }
 
-/// The possible reasons why a listener is not synced. A field is `false` or `None` if its reason
-/// does not apply.
-pub(super) struct SyncObstacles {
-    pub(super) stopped: bool,
-    /// The reason why the initial list is not complete; `None` if it is complete.
-    pub(super) list: Option<String>,
-    /// Whether the listener has a task that has not been spawned yet.
-    pub(super) unstarted: bool,
-}
-
 impl Shared {
     pub(super) fn new(default_resync: Option<Duration>) -> Arc<Self> {
         let registry = Registry {
@@ -88,14 +78,6 @@ impl Shared {
             default_resync,
             reason: OnceLock::new(),
         })
-    }
-
-    pub(super) fn describe_source(&self, describe: Describe) {
-        _ = self.reason.set(describe);
-    }
-
-    pub(super) fn handler_count(&self) -> usize {
-        self.registry.lock().listeners.len()
     }
 
     pub(super) fn handlers(&self) -> (Vec<(String, HandlerStats)>, BTreeMap<String, HandlerStats>) {
@@ -171,7 +153,7 @@ impl Shared {
             }
             // I5: while the registry is locked, no batch is published. So the snapshot contains the
             // changes of all earlier batches, and the listener receives all later batches.
-            listener.start_with(snapshot(), registry.list_complete);
+            listener.mailbox.start_with(snapshot(), registry.list_complete);
             registry.listeners.push(Arc::clone(listener));
             registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
         }
@@ -275,17 +257,24 @@ impl Shared {
         drop(unregistered);
     }
 
-    pub(super) fn sync_obstacles(&self, listener: &ProcessorListener) -> SyncObstacles {
+    /// Returns the reason why a listener is not synced. Returns `None` if the only reason is that
+    /// events have not been delivered yet.
+    pub(super) fn sync_obstacle(&self, listener: &ProcessorListener) -> Option<String> {
         let (stopped, list_complete, unstarted) = {
             let registry = self.registry.lock();
             let unstarted = registry.unstarted.iter().any(|task| task.listener == listener.id());
             (registry.stopped, registry.list_complete, unstarted)
         };
-        let list = (!list_complete).then(|| {
+        if stopped {
+            Some("the informer has stopped".to_owned())
+        } else if listener.is_removed() {
+            Some("the handler has been removed".to_owned())
+        } else if !list_complete {
             let why = self.reason.get().map_or_else(String::new, |describe| format!(": {}", describe()));
-            format!("the informer's initial list is not complete{why}")
-        });
-        SyncObstacles { stopped, list, unstarted }
+            Some(format!("the informer's initial list is not complete{why}"))
+        } else {
+            unstarted.then(|| "the informer is not running".to_owned())
+        }
     }
 }
 
@@ -293,10 +282,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // I12: this ends streams that outlive the processor, and handlers of a processor that has
         // not run. At its end, `run` removes all handlers.
-        let listeners = std::mem::take(&mut self.registry.lock().listeners);
-        // A destructor of an object can panic, so no event is dropped before the last removal.
-        let unread: Vec<_> = listeners.iter().map(|listener| listener.remove()).collect();
-        drop(unread);
+        self.stop();
     }
 }
 
@@ -319,7 +305,8 @@ fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Durati
     }
 }
 
-struct OnDrop<F: FnMut()>(F);
+/// Calls a function when it is dropped.
+pub(super) struct OnDrop<F: FnMut()>(pub(super) F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {

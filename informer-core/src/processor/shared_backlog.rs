@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::batch::SharedBatch;
 use super::inbox::Garbage;
 use super::sections::{Sections, TakenEvents};
+use crate::AnyObject;
 use crate::sync::Mutex;
 
 #[cfg(test)]
@@ -26,9 +27,10 @@ pub(super) type Sequence = u64;
 
 /// The coalesced events that slow handlers share: one backlog whose updates keep the old and the
 /// new object, and one whose updates keep only the new object.
-pub(super) struct Backlogs<K> {
-    keeping_old: Arc<SharedBacklog<K>>,
-    dropping_old: Arc<SharedBacklog<K>>,
+#[derive(Clone)]
+pub(super) struct Backlogs {
+    keeping_old: Arc<SharedBacklog<AnyObject>>,
+    dropping_old: Arc<SharedBacklog<AnyObject>>,
 }
 
 /// The waiting events of slow handlers: batches that have not been coalesced yet, and the coalesced
@@ -41,7 +43,7 @@ pub(super) struct SharedBacklog<K> {
 /// The untaken batches of one slow handler: those with sequence numbers in `from..to`.
 pub(super) struct SharedPart {
     /// The sequence number of the first untaken batch.
-    from: Sequence,
+    pub(super) from: Sequence,
     /// One more than the sequence number of the last untaken batch.
     to: Sequence,
     /// One more than the sequence number of the last untaken batch whose resyncs are due for the
@@ -49,13 +51,6 @@ pub(super) struct SharedPart {
     // Merged events cannot be separated. So in a section that starts before this number, the
     // handler can also receive resyncs that were due only for other handlers.
     resyncs_end: Sequence,
-}
-
-impl SharedPart {
-    /// Returns the sequence number of the first untaken batch.
-    pub(super) fn start(&self) -> Sequence {
-        self.from
-    }
 }
 
 /// The batches that have not been coalesced yet, and the first untaken batch of each slow handler.
@@ -143,7 +138,7 @@ impl<K> Staged<K> {
     }
 }
 
-impl<K> Backlogs<K> {
+impl Backlogs {
     pub(super) fn new() -> Self {
         Self {
             keeping_old: Arc::new(SharedBacklog::new(true)),
@@ -151,7 +146,7 @@ impl<K> Backlogs<K> {
         }
     }
 
-    pub(super) fn of(&self, keeps_old: bool) -> &Arc<SharedBacklog<K>> {
+    pub(super) fn of(&self, keeps_old: bool) -> &Arc<SharedBacklog<AnyObject>> {
         if keeps_old { &self.keeping_old } else { &self.dropping_old }
     }
 
@@ -160,15 +155,9 @@ impl<K> Backlogs<K> {
         self.dropping_old.finish();
     }
 
-    pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
+    pub(super) fn settle(&self, garbage: &mut Garbage<AnyObject>) {
         self.keeping_old.settle(garbage);
         self.dropping_old.settle(garbage);
-    }
-}
-
-impl<K> Clone for Backlogs<K> {
-    fn clone(&self) -> Self {
-        Self { keeping_old: Arc::clone(&self.keeping_old), dropping_old: Arc::clone(&self.dropping_old) }
     }
 }
 

@@ -77,7 +77,7 @@ impl<K: 'static> Stream for EventStream<K> {
                 Some(Next::Own(event)) => break Poll::Ready(Some(event.cast())),
                 // I6: the reader polls again, so it has processed the earlier events.
                 Some(Next::InitialComplete) => listener.synced.set(),
-                None => match listener.poll_take(cx) {
+                None => match listener.mailbox.poll_take(cx) {
                     Poll::Ready(Some(taken)) => *cursor = taken,
                     Poll::Ready(None) => break Poll::Ready(None),
                     Poll::Pending => return Poll::Pending,

@@ -1,7 +1,7 @@
 //! Tests of the coalesced result of sequences of events of one key.
 
 use super::*;
-use crate::{Cached, Deleted};
+use crate::{Cached, Deleted, ObjectKey};
 
 fn object(value: &'static str) -> Cached<&'static str> {
     Cached::from_parts(ObjectKey::cluster_scoped("a"), 1.into(), Default::default(), value)
@@ -122,7 +122,7 @@ fn i6_removed_entries_keep_order_and_sync_position() {
     vanish(&mut coalesced, garbage);
     ["a", "b", "c", "d"].iter().for_each(|name| coalesced.push(&add(name, 0), garbage));
     assert_eq!(coalesced.take(2).len(), 2);
-    coalesced.complete_initial();
+    coalesced.push_all(&EventBatch { events: Vec::new(), completes_initial_list: true }, garbage);
     vanish(&mut coalesced, garbage);
     coalesced.push(&add("e", 0), garbage);
     coalesced.push(&Event::Updated { old: named("c", 0), new: named("c", 1) }, garbage);

@@ -32,7 +32,7 @@ fn publish(backlog: &SharedBacklog<u64>, parts: &mut [&mut Part], events: Vec<Ev
 fn take(backlog: &SharedBacklog<u64>, part: &mut Part) -> Vec<String> {
     let taken = backlog.with_sections(&mut Garbage::none(), |sections, garbage| {
         backlog.coalesce(sections, garbage);
-        backlog.seal(sections, part.as_ref().expect("the handler is behind").start());
+        backlog.seal(sections, part.as_ref().expect("the handler is behind").from);
         let taken = backlog.take(sections, part, None);
         backlog.tidy(sections, garbage);
         taken

@@ -1,10 +1,9 @@
 //! Handlers and streams of encoded objects.
 
 use futures::{FutureExt, StreamExt};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::*;
-use crate::{Codec, DecodeBytes, Encoded, OwnedObject, Storage};
+use crate::{AnyObject, Codec, DecodeBytes, Encoded, OwnedObject, Storage};
 
 /// Decodes a number of one byte.
 struct OneByte;
@@ -12,10 +11,6 @@ struct OneByte;
 impl DecodeBytes for OneByte {
     fn object(&self, bytes: &[u8]) -> OwnedObject<AnyObject> {
         OwnedObject::new(Object::from(bytes[0])).cast()
-    }
-
-    fn metadata(&self, _: &[u8]) -> ObjectMeta {
-        ObjectMeta::default()
     }
 }
 
@@ -107,10 +102,6 @@ struct Counting(Arc<()>);
 impl DecodeBytes for Counting {
     fn object(&self, _: &[u8]) -> OwnedObject<AnyObject> {
         OwnedObject::new(Counted(Arc::clone(&self.0))).cast()
-    }
-
-    fn metadata(&self, _: &[u8]) -> ObjectMeta {
-        ObjectMeta::default()
     }
 }
 

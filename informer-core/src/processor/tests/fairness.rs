@@ -55,14 +55,8 @@ async fn slow_handler_is_logged_once_until_it_catches_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i11_stuck_handler_delays_no_other_handler() {
     let running = Running::start();
-    let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
-    let (release, released) = mpsc::channel::<()>();
-    let released = Mutex::new(released);
-    let stuck = Handlers::new().on_add(move |_: &Cached<Object>, _| {
-        _ = entered.send(());
-        tokio::task::block_in_place(|| _ = released.lock().recv());
-    });
-    let stuck = running.add(stuck);
+    let (enter, mut inside, release) = gate();
+    let stuck = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| enter()));
     let (other, mut received) = recorder();
     let _other = running.add(other);
     running.processor.publish(batch(vec![added("a", 0)]), || {});

@@ -166,11 +166,7 @@ async fn i6_early_handler_syncs_with_the_initial_list() {
     let processor = SharedProcessor::new(None);
     let early = add(&processor, Handlers::new());
     assert!(!early.has_synced(), "the processor is not running");
-    let shutdown = CancellationToken::new();
-    let task = tokio::spawn({
-        let (processor, shutdown) = (processor.clone(), shutdown.clone());
-        async move { processor.run(shutdown).await }
-    });
+    let running = Running::of(processor.clone());
     tokio::task::yield_now().await;
     processor.publish(batch(vec![added("a", 1)]), || {});
     let middle =
@@ -182,8 +178,7 @@ async fn i6_early_handler_syncs_with_the_initial_list() {
         registration.synced().wait().await.expect("the handler syncs");
         assert!(registration.has_synced(), "`synced` and `has_synced` agree");
     }
-    shutdown.cancel();
-    task.await.expect("the task does not panic");
+    running.stop().await;
     assert!(early.has_synced(), "it stays synced");
 }
 
@@ -210,12 +205,9 @@ async fn i12_handler_that_always_panics_syncs_and_is_counted() {
 async fn i12_panic_during_removal_ends_all_waits() {
     // RemoveEventHandler_AsynchronousPanic, and _SynchronousShutdown.
     let running = Running::start();
-    let (entered, mut inside) = channel::unbounded_channel();
-    let (release, released) = mpsc::channel::<()>();
-    let released = Mutex::new(released);
+    let (enter, mut inside, release) = gate();
     let registration = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| {
-        _ = entered.send(());
-        tokio::task::block_in_place(|| _ = released.lock().recv());
+        enter();
         panic!("the intended panic");
     }));
     running.processor.publish(batch(vec![added("a", 1)]), || {});

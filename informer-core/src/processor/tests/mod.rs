@@ -54,6 +54,19 @@ fn recorder() -> (Handlers<Object>, tokio::sync::mpsc::UnboundedReceiver<String>
     (handlers, received)
 }
 
+/// Returns a function that blocks its caller, a receiver of a message for each call that begins,
+/// and the sender that lets a call return.
+fn gate() -> (impl Fn() + Send + Sync, tokio::sync::mpsc::UnboundedReceiver<()>, mpsc::Sender<()>) {
+    let (entered, inside) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = mpsc::channel();
+    let released = Mutex::new(released);
+    let enter = move || {
+        _ = entered.send(());
+        tokio::task::block_in_place(|| _ = released.lock().recv());
+    };
+    (enter, inside, release)
+}
+
 struct Running {
     processor: SharedProcessor<Object>,
     shutdown: CancellationToken,
@@ -66,7 +79,10 @@ impl Running {
     }
 
     fn with_resync(period: Option<Duration>) -> Self {
-        let processor = SharedProcessor::new(period);
+        Self::of(SharedProcessor::new(period))
+    }
+
+    fn of(processor: SharedProcessor<Object>) -> Self {
         let shutdown = CancellationToken::new();
         let task = tokio::spawn({
             let (processor, shutdown) = (processor.clone(), shutdown.clone());
@@ -137,14 +153,8 @@ async fn i5_late_handler_gets_the_snapshot_and_later_events() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_registration_syncs_after_initial_adds_return() {
     let running = Running::start();
-    let (entered_send, mut entered) = tokio::sync::mpsc::unbounded_channel();
-    let (release, released) = mpsc::channel::<()>();
-    let released = Mutex::new(released);
-    let handler = Handlers::new().on_add(move |_: &Cached<Object>, _| {
-        _ = entered_send.send(());
-        tokio::task::block_in_place(|| _ = released.lock().recv());
-    });
-    let registration = running.add(handler);
+    let (enter, mut entered, release) = gate();
+    let registration = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| enter()));
     assert!(!registration.has_synced());
     running.processor.publish(complete(vec![added("a", 1)]), || {});
     entered.recv().await.expect("the handler is called");
@@ -220,16 +230,11 @@ async fn i11_backlog_has_one_entry_per_key_with_the_last_step() {
     // Two events, and one coalesced event for all later ones.
     assert_eq!((registration.stats().pending, registration.stats().coalesced), (2 + 1, 999));
 
-    let shutdown = CancellationToken::new();
-    let task = tokio::spawn({
-        let shutdown = shutdown.clone();
-        async move { processor.run(shutdown).await }
-    });
+    let running = Running::of(processor);
     for expected in ["+a=0", "+b=0", "a=0>1000"] {
         assert_eq!(received.recv().await.as_deref(), Some(expected));
     }
-    shutdown.cancel();
-    task.await.expect("the task does not panic");
+    running.stop().await;
 }
 
 #[tokio::test]
@@ -267,20 +272,11 @@ async fn i12_handler_of_a_stopped_processor_is_never_called() {
     assert_eq!(received.recv().await, None);
 }
 
-/// Runs a function when the handler that owns it is dropped.
-struct Guard<F: Fn() + Send + Sync>(F);
-
-impl<F: Fn() + Send + Sync> Drop for Guard<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
 #[tokio::test]
 async fn i8_removed_handler_can_use_its_processor_on_drop() {
     let running = Running::start();
     let (send, mut dropped) = tokio::sync::mpsc::unbounded_channel();
-    let guard = Guard({
+    let guard = shared::OnDrop({
         let processor = running.processor.clone();
         move || {
             processor.publish(batch(vec![]), || {});
@@ -316,17 +312,13 @@ async fn i12_waits_end_when_the_processor_never_runs() {
 
 #[tokio::test]
 async fn i4_slow_filtered_handler_receives_every_delete() {
-    let processor = SharedProcessor::new(None);
+    let running = Running::start();
+    let processor = &running.processor;
     let (recorder, mut received) = recorder();
     let even = crate::Filtered::new(|value: &Object| value.is_multiple_of(2), recorder);
     // A filter needs old states, so `coalesce_drops_old` is ignored.
     let options = HandlerOptions::new().threshold(Some(1)).coalesce_drops_old();
     let _registration = processor.add_handler(even, &options, std::iter::empty);
-    let shutdown = CancellationToken::new();
-    let run = tokio::spawn({
-        let (processor, shutdown) = (processor.clone(), shutdown.clone());
-        async move { processor.run(shutdown).await }
-    });
     processor.publish(batch(vec![added("a", 2)]), || {});
     assert_eq!(received.recv().await.as_deref(), Some("+a=2"));
     // No other task runs between these two calls.
@@ -334,6 +326,5 @@ async fn i4_slow_filtered_handler_receives_every_delete() {
     let end = Deleted::exact(object("a", 3)).after(object("a", 3));
     processor.publish(batch(vec![Event::Deleted(end)]), || {});
     assert_eq!(received.recv().await.as_deref(), Some("-a"));
-    shutdown.cancel();
-    run.await.expect("the task does not panic");
+    running.stop().await;
 }

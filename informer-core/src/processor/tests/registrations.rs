@@ -7,13 +7,8 @@ use super::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unsynced_registration_returns_the_reason() {
     let processor = SharedProcessor::new(None);
-    let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
-    let (release, released) = mpsc::channel::<()>();
-    let released = Mutex::new(released);
-    let handler = Handlers::new().on_add(move |_: &Cached<Object>, _| {
-        _ = entered.send(());
-        tokio::task::block_in_place(|| _ = released.lock().recv());
-    });
+    let (enter, mut inside, release) = gate();
+    let handler = Handlers::new().on_add(move |_: &Cached<Object>, _| enter());
     let options = HandlerOptions::new().name("the-handler");
     let registration = processor.add_handler(handler, &options, std::iter::empty);
     let assert_reason = |what: &str| assert_eq!(registration.waiting_for().as_deref(), Some(what));
@@ -25,11 +20,7 @@ async fn unsynced_registration_returns_the_reason() {
     );
     processor.publish(complete(vec![added("a", 1), added("b", 1)]), || {});
     assert_reason("the informer is not running");
-    let shutdown = CancellationToken::new();
-    let task = tokio::spawn({
-        let (processor, shutdown) = (processor.clone(), shutdown.clone());
-        async move { processor.run(shutdown).await }
-    });
+    let running = Running::of(processor);
     inside.recv().await.expect("the handler is called");
     assert_reason("2 events are waiting");
     release.send(()).expect("the handler waits");
@@ -38,8 +29,7 @@ async fn unsynced_registration_returns_the_reason() {
     release.send(()).expect("the handler waits");
     registration.synced().wait().await.expect("the handler syncs");
     assert_eq!((registration.waiting_for(), registration.name()), (None, "the-handler"));
-    shutdown.cancel();
-    task.await.expect("the task does not panic");
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -51,7 +51,6 @@ async fn resync_reaches_only_handlers_that_are_due() {
 #[tokio::test(start_paused = true)]
 async fn each_handler_keeps_its_own_resync_period() {
     let running = Running::start();
-    let every = |seconds| HandlerOptions::new().resync(Resync::Every(Duration::from_secs(seconds)));
     let (two, mut received_two) = recorder();
     let (three, mut received_three) = recorder();
     let _two = running.processor.add_handler(two, &every(2), std::iter::empty);
@@ -130,12 +129,7 @@ async fn resync_periods_begin_when_the_informer_starts() {
     let _registration = processor.add_handler(handler, &every(2), std::iter::empty);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(processor.freeze_check_period(), Some(Duration::from_secs(2)));
-    let shutdown = CancellationToken::new();
-    let task = tokio::spawn({
-        let (processor, shutdown) = (processor.clone(), shutdown.clone());
-        async move { processor.run(shutdown).await }
-    });
-    let running = Running { processor, shutdown, task };
+    let running = Running::of(processor);
     assert!(!tick(&running, Duration::from_secs(1)).await, "a second after the start");
     assert!(tick(&running, Duration::from_secs(1)).await);
     assert_eq!(received.recv().await.as_deref(), Some("a=1>1"));
