@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
 use parking_lot::Mutex;
 
-use crate::clock::Clock;
 use crate::{Change, Indexer, StoreWriter, store};
 
 type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
@@ -46,7 +45,7 @@ pub struct ExpirationCache<K> {
     writer: Mutex<StoreWriter<Entry<K>>>,
     entries: Indexer<Entry<K>>,
     policy: Policy<K>,
-    clock: Clock,
+    clock: Box<dyn Fn() -> Instant + Send + Sync>,
 }
 
 /// An object, and the time at which it was added.
@@ -74,13 +73,14 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     #[doc(alias = "ExpirationPolicy")]
     pub fn with_policy(is_expired: impl Fn(&Cached<K>, Duration) -> bool + Send + Sync + 'static) -> Self {
         let (writer, entries) = store();
-        Self { writer: Mutex::new(writer), entries, policy: Box::new(is_expired), clock: Clock::default() }
+        let policy = Box::new(is_expired);
+        Self { writer: Mutex::new(writer), entries, policy, clock: Box::new(Instant::now) }
     }
 
     /// Sets the clock, for tests.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
-        self.clock = Clock::new(clock);
+        self.clock = Box::new(clock);
         self
     }
 
@@ -89,7 +89,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&self, object: Cached<K>) {
-        let entry = entry(object, self.clock.now());
+        let entry = entry(object, (self.clock)());
         // I8: the replaced object is dropped after the lock is released.
         let _old = {
             let mut writer = self.writer.lock();
@@ -116,7 +116,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     /// objects.
     #[must_use]
     pub fn list(&self) -> Vec<Cached<K>> {
-        let now = self.clock.now();
+        let now = (self.clock)();
         let (expired, alive): (Vec<_>, Vec<_>) =
             self.entries.list().into_iter().partition(|entry| self.is_expired(entry, now));
         self.remove_entries(&expired);
@@ -133,7 +133,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     /// Removes the object with this key. Returns the object, unless it had expired.
     #[doc(alias = "Delete")]
     pub fn remove(&self, key: &ObjectKey) -> Option<Cached<K>> {
-        let now = self.clock.now();
+        let now = (self.clock)();
         let entry = {
             let mut writer = self.writer.lock();
             let entry = self.entries.get(key)?;
@@ -147,7 +147,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     /// objects counts from this call. If a key occurs twice, the last object counts.
     #[doc(alias = "Replace")]
     pub fn replace(&self, objects: impl IntoIterator<Item = Cached<K>>) {
-        let now = self.clock.now();
+        let now = (self.clock)();
         let entries: Vec<_> = objects.into_iter().map(|object| entry(object, now)).collect();
         // I8: copies of the entries are kept until the lock is released, so that no object is
         // dropped under the lock, not even an object whose key occurs twice.
@@ -165,7 +165,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     }
 
     fn unless_expired(&self, entry: Cached<Entry<K>>) -> Option<Cached<K>> {
-        if self.is_expired(&entry, self.clock.now()) {
+        if self.is_expired(&entry, (self.clock)()) {
             self.remove_entries(&[entry]);
             return None;
         }

@@ -16,7 +16,7 @@ use ref_cast::{RefCastCustom, ref_cast_custom};
 use crate::index::{Definition, Index, IndexState, IndexValue, Values, install, with_common_value};
 use crate::objects::Objects;
 use crate::posting::Posting;
-use crate::shared::{Shared, State};
+use crate::shared::{NamedIndex, Shared, State};
 use crate::{IndexError, IndexFailure, Snapshot};
 
 /// The name of the index by namespace, which every store has.
@@ -34,7 +34,7 @@ pub const NAMESPACE_INDEX: &str = "namespace";
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Indexer<K> {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     _type: PhantomData<fn() -> K>,
 }
 
@@ -173,11 +173,7 @@ impl<K: 'static> Indexer<K> {
     /// function fails for `object`.
     #[doc(alias = "Index")]
     pub fn with_common_value(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
-        let id = {
-            let state = self.shared.state.read();
-            let named = state.indexes.iter().find(|named| named.name() == name);
-            named.map(|named| named.id).ok_or_else(|| unknown_index(name, &state))?
-        };
+        let id = self.shared.state.read().index_named(name)?.id;
         with_common_value(&self.shared, id, object.cast_ref()).map(Objects::cast)
     }
 
@@ -188,10 +184,7 @@ impl<K: 'static> Indexer<K> {
     /// are not `V`s.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         let state = self.shared.state.read();
-        let Some(named) = state.indexes.iter().find(|named| named.name() == name) else {
-            return Err(unknown_index(name, &state));
-        };
-        let index = Index::new(Arc::clone(&self.shared), named.id, name);
+        let index = Index::new(Arc::clone(&self.shared), state.index_named(name)?.id, name);
         if index.exists_in(&state) {
             Ok(index)
         } else {
@@ -320,17 +313,15 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// [`IndexError::Unknown`] if no such index exists, or if it is the index by namespace.
     pub fn remove_index(&self, name: &str) -> Result<(), IndexError> {
         let mut notes = self.shared.write.lock();
-        match notes.position(name).filter(|_| name != NAMESPACE_INDEX) {
-            Some(position) => {
-                notes.generation += 1;
-                let removed_notes = notes.indexes.remove(position);
-                let removed_state = self.shared.state.write().indexes.remove(position);
-                drop(notes);
-                drop((removed_notes, removed_state));
-                Ok(())
-            }
-            None => Err(unknown_index(name, &self.shared.state.read())),
-        }
+        let Some(position) = notes.position(name).filter(|_| name != NAMESPACE_INDEX) else {
+            return Err(unknown_index(name, &self.shared.state.read()));
+        };
+        notes.generation += 1;
+        let removed_notes = notes.indexes.remove(position);
+        let removed_state = self.shared.state.write().indexes.remove(position);
+        drop(notes);
+        drop((removed_notes, removed_state));
+        Ok(())
     }
 }
 
@@ -339,6 +330,11 @@ fn unknown_index(name: &str, state: &State) -> IndexError {
 }
 
 impl State {
+    fn index_named(&self, name: &str) -> Result<&NamedIndex, IndexError> {
+        let found = self.indexes.iter().find(|named| named.name() == name);
+        found.ok_or_else(|| unknown_index(name, self))
+    }
+
     pub(crate) fn in_namespace<K: 'static>(&self, namespace: &str) -> Objects<K> {
         Objects::of_posting(self, self.namespace_posting(namespace))
     }

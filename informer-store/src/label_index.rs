@@ -87,14 +87,12 @@ pub(crate) struct LabelCandidates {
     /// namespace is requested. Each set consists of postings, which do not overlap.
     sets: Vec<Vec<Posting>>,
     /// The requirements that the index does not support.
-    pub(crate) rest: Vec<Expression>,
+    rest: Vec<Expression>,
 }
 
 impl LabelCandidates {
     /// Looks up the equality and `in` requirements in the label index. Returns `Err` with all
     /// requirements if the index cannot be used.
-    ///
-    /// The caller must check the requirements in [`rest`](Self::rest).
     pub(crate) fn look_up(
         state: &State,
         namespace: Option<&str>,
@@ -116,13 +114,15 @@ impl LabelCandidates {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// Returns the objects that are in the requested namespace and match all equality and `in`
-    /// requirements. A second call returns no objects.
-    ///
-    /// The caller must check the requirements in [`rest`](Self::rest).
-    pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<AnyObject>> {
-        let slots = intersection(std::mem::take(&mut self.sets));
-        slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())
+    /// Returns the objects that are in the requested namespace and match all requirements.
+    /// `matches` checks the requirements that the index does not support.
+    pub(crate) fn objects(
+        self,
+        matches: fn(&Cached<AnyObject>, &[Expression]) -> bool,
+    ) -> Vec<Cached<AnyObject>> {
+        let slots = intersection(self.sets).into_iter();
+        let found = slots.filter_map(|slot| self.entries.get(slot as usize).as_ref());
+        found.filter(|object| matches(object, &self.rest)).cloned().collect()
     }
 }
 
@@ -142,10 +142,7 @@ fn postings_of(labels: &IndexState<Label>, requirement: &Expression) -> Option<V
 fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     sets.sort_by_cached_key(|set| set.iter().map(Posting::len).sum::<usize>());
     let mut sets = sets.into_iter();
-    let mut slots: Vec<u32> = Vec::new();
-    for posting in sets.next().iter().flatten() {
-        slots.extend(posting.iter());
-    }
+    let mut slots: Vec<u32> = sets.next().iter().flatten().flat_map(Posting::iter).collect();
     slots.sort_unstable();
     for set in sets {
         let mut common = Vec::new();

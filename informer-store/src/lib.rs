@@ -35,7 +35,6 @@
 //! Unlike client-go, this crate has no mutation detector, because readers get
 //! [`Cached`](informer_core::Cached) objects, which are immutable.
 
-mod clock;
 mod error;
 mod expiration_cache;
 mod index;

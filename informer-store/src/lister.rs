@@ -129,10 +129,9 @@ fn select_any(
     // The snapshot is dropped before labels are compared, because while it exists, the writer must
     // copy the parts that it changes.
     match LabelCandidates::look_up(&snapshot.state, namespace, requirements) {
-        Ok(mut narrowed) => {
+        Ok(candidates) => {
             drop(snapshot);
-            let rest = std::mem::take(&mut narrowed.rest);
-            narrowed.objects().filter(|object| matches(object, &rest)).cloned().collect()
+            candidates.objects(matches)
         }
         Err(requirements) => {
             let objects = scope(&snapshot.state);

@@ -29,6 +29,7 @@ pub struct Objects<K> {
 
 /// The slots of the objects in the result. [`Objects::entries`] has all objects of the store,
 /// because it shares the store's data.
+#[derive(Clone)]
 enum Slots {
     /// All slots: the result has every object of the store.
     All,
@@ -90,9 +91,7 @@ impl<K: 'static> Objects<K> {
         objects.extend(self.stored().map(|object| object.clone().cast()));
         objects
     }
-}
 
-impl<K: 'static> Objects<K> {
     pub(crate) fn cast<T: 'static>(self) -> Objects<T> {
         Objects::new(self.entries, self.slots, self.len, self.has_encoded)
     }
@@ -106,11 +105,7 @@ impl<K: 'static> Objects<K> {
 
 impl<K: 'static> Clone for Objects<K> {
     fn clone(&self) -> Self {
-        let slots = match &self.slots {
-            Slots::All => Slots::All,
-            Slots::Of(posting) => Slots::Of(posting.clone()),
-        };
-        Self::new(self.entries.clone(), slots, self.len, self.has_encoded)
+        Self::new(self.entries.clone(), self.slots.clone(), self.len, self.has_encoded)
     }
 }
 

@@ -14,15 +14,9 @@ type Leaf<T, const LEAF: usize> = Arc<[T; LEAF]>;
 type Branch<T, const LEAF: usize> = Arc<[Leaf<T, LEAF>; BRANCH]>;
 
 /// A growable array. Slots that were never written contain `T::default()`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PersistentVec<T, const LEAF: usize> {
     root: Arc<[Branch<T, LEAF>]>,
-}
-
-impl<T, const LEAF: usize> Clone for PersistentVec<T, LEAF> {
-    fn clone(&self) -> Self {
-        Self { root: Arc::clone(&self.root) }
-    }
 }
 
 impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {

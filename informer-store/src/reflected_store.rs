@@ -4,12 +4,10 @@
 //! `NewStore`; kube-rs: `reflector()`.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use informer_core::{Cached, Completion, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion};
 
-use crate::shared::Shared;
 use crate::{Change, IndexFailure, Indexer, StoreWriter};
 
 /// A store that a reflector fills directly. Each call of the reflector changes the store in at most
@@ -39,9 +37,8 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// # assert!(!synced.has_synced() && pods.is_empty());
 /// ```
 pub struct ReflectedStore<K> {
-    shared: Arc<Shared>,
+    indexer: Indexer<K>,
     synced: Completion,
-    _type: PhantomData<fn(K)>,
 }
 
 impl<K: Send + Sync + 'static> ReflectedStore<K> {
@@ -49,13 +46,13 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "the only writer of the store moves here")]
     pub fn new(writer: StoreWriter<K>) -> Self {
-        Self { shared: Arc::clone(writer.shared()), synced: Completion::new(), _type: PhantomData }
+        Self { indexer: writer.indexer(), synced: Completion::new() }
     }
 
     /// Returns a handle for reading the store.
     #[must_use]
     pub fn indexer(&self) -> Indexer<K> {
-        Indexer::from_shared(Arc::clone(&self.shared))
+        self.indexer.clone()
     }
 
     /// Returns a [`Completion`] that is set when the initial list is in the store.
@@ -68,7 +65,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     /// has only one writer.
     fn writer(&self) -> StoreWriter<K> {
         // I8: a writer in a field would need a lock, held while index functions run.
-        StoreWriter::over(Arc::clone(&self.shared))
+        StoreWriter::over(Arc::clone(&self.indexer.shared))
     }
 
     fn change(delta: Delta<K>) -> Option<Change<K>> {
@@ -104,10 +101,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
     }
 
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
-        let indexer = self.indexer();
         let mut changes = Vec::new();
         for object in &mut objects {
-            match indexer.get(object.key()).filter(|known| known.same_version(object)) {
+            match self.indexer.get(object.key()).filter(|known| known.same_version(object)) {
                 Some(known) => *object = known,
                 None => changes.push(Change::Put(object.clone())),
             }
@@ -130,7 +126,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
 impl<K: 'static> fmt::Debug for ReflectedStore<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReflectedStore")
-            .field("indexer", &Indexer::<K>::from_shared(Arc::clone(&self.shared)))
+            .field("indexer", &self.indexer)
             .field("has_synced", &self.synced.has_synced())
             .finish()
     }

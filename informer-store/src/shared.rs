@@ -46,6 +46,7 @@ impl Shared {
 }
 
 /// One state of the store. Copying it only increments a few reference counts.
+#[derive(Clone)]
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
     /// The total size of the encoded objects, in bytes; `None` if the store has never had such an
@@ -93,24 +94,6 @@ pub(crate) struct IndexNotes {
     pub(crate) definition: Arc<dyn AnyIndex>,
     pub(crate) by_slot: ValuesBySlot,
     pub(crate) failures: HashMap<ObjectKey, IndexFailure>,
-}
-
-impl IndexNotes {
-    pub(crate) fn new(definition: Arc<dyn AnyIndex>) -> Self {
-        Self { definition, by_slot: Vec::new(), failures: HashMap::new() }
-    }
-}
-
-impl Clone for State {
-    fn clone(&self) -> Self {
-        Self {
-            objects: self.objects.clone(),
-            encoded_bytes: self.encoded_bytes,
-            indexes: self.indexes.clone(),
-            watermark: self.watermark.clone(),
-            watermarks: Arc::clone(&self.watermarks),
-        }
-    }
 }
 
 impl State {

@@ -12,7 +12,7 @@ use crate::persistent_vec::PersistentVec;
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
 /// A hash map whose entries have numbered slots. The caller computes the hashes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SlotMap<E> {
     /// The hash table, with open addressing and linear probing. A cell is `hash (32 bits) << 32 |
     /// slot + 1`; zero is a free cell.
@@ -83,12 +83,6 @@ const MIN_TABLE_CELLS: usize = 256;
 /// The number of cells from which on a hash table counts as large: readers should not wait while it
 /// grows. A smaller table grows within a hundred microseconds.
 const LARGE_TABLE_CELLS: usize = 8_192;
-
-impl<E> Clone for SlotMap<E> {
-    fn clone(&self) -> Self {
-        Self { table: self.table.clone(), entries: self.entries.clone(), free: self.free.clone(), ..*self }
-    }
-}
 
 fn tag_of(hash: u64) -> u32 {
     // Both halves of a foldhash hash are of equal quality.

@@ -83,10 +83,6 @@ impl<K: 'static> Snapshot<K> {
     pub fn watermarks(&self) -> &Watermarks {
         &self.state.watermarks
     }
-
-    pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
-        self.state.watermark_for(key)
-    }
 }
 
 impl<K: 'static> Clone for Snapshot<K> {

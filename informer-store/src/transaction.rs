@@ -40,20 +40,11 @@ pub struct PreparedTransaction<'a> {
     state: &'a RwLock<State>,
     /// The next state, if the changes have been applied to a copy.
     next: Option<State>,
-    progress: Progress,
+    is_committed: bool,
     new_failures: Vec<IndexFailure>,
     /// The failures of index functions, only for indexes under construction. The failures of
     /// complete indexes are in [`WriterNotes`].
     joining_failures: Vec<IndexFailure>,
-}
-
-/// The state of a [`PreparedTransaction`]: created, committed, or ended by
-/// [`finish`](PreparedTransaction::finish) or drop.
-#[derive(Debug, PartialEq, Eq, PartialOrd)]
-enum Progress {
-    Prepared,
-    Committed,
-    Finished,
 }
 
 impl<'a> PreparedTransaction<'a> {
@@ -70,7 +61,7 @@ impl<'a> PreparedTransaction<'a> {
             transaction,
             state,
             next,
-            progress: Progress::Prepared,
+            is_committed: false,
             new_failures,
             joining_failures: failures,
         }
@@ -82,10 +73,9 @@ impl<'a> PreparedTransaction<'a> {
     /// `Eq` of index values, so the caller may hold a lock. Replaced objects are not dropped before
     /// [`finish`](Self::finish).
     pub fn commit(&mut self) {
-        if self.progress >= Progress::Committed {
+        if std::mem::replace(&mut self.is_committed, true) {
             return;
         }
-        self.progress = Progress::Committed;
         let mut state = self.state.write();
         match self.next.take() {
             Some(next) => self.transaction.old_state = Some(std::mem::replace(&mut *state, next)),
@@ -105,12 +95,11 @@ impl<'a> PreparedTransaction<'a> {
         self.close()
     }
 
+    /// Commits the transaction if necessary, and returns the new failures. A second call, which
+    /// `drop` makes after [`finish`](Self::finish), changes nothing, because the first call has
+    /// moved out the failures and the values for the logs.
     fn close(&mut self) -> Vec<IndexFailure> {
-        if self.progress == Progress::Finished {
-            return Vec::new();
-        }
         self.commit();
-        self.progress = Progress::Finished;
         let mut new_failures = std::mem::take(&mut self.new_failures);
         // `note_failures` has removed the earlier failures of these objects, so all count as new.
         new_failures.append(&mut self.transaction.panicked);
@@ -129,7 +118,7 @@ impl fmt::Debug for PreparedTransaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PreparedTransaction")
             .field("changes", &self.transaction.changes.len())
-            .field("progress", &self.progress)
+            .field("is_committed", &self.is_committed)
             .finish_non_exhaustive()
     }
 }

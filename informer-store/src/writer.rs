@@ -3,13 +3,14 @@
 //! A transaction first calls the index functions, while no lock is held. The other steps are in
 //! [`crate::transaction`].
 
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use informer_core::{AnyObject, Cached, NamespaceProgress, ObjectKey, ResourceVersion, Watermarks};
 
-use crate::index::{AnyIndex, Definition, Failures, Values, compute_all, remaining_failures};
+use crate::index::{AnyIndex, Definition, Values, compute_all};
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
 use crate::slot_map::{Cursor, SlotMap};
 use crate::sync::{Condvar, Mutex, RwLock};
@@ -104,8 +105,9 @@ fn new_shared() -> Arc<Shared> {
         watermark: ResourceVersion::empty(),
         watermarks: Arc::new(Watermarks::default()),
     };
-    let notes =
-        WriterNotes { indexes: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
+    let indexes =
+        vec![IndexNotes { definition: by_namespace, by_slot: Vec::new(), failures: HashMap::new() }];
+    let notes = WriterNotes { indexes, joining: Vec::new(), generation: 0 };
     Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), build_ended: Condvar::new() })
 }
 
@@ -225,9 +227,7 @@ impl Writer {
         of_namespaces: &'a [NamespaceProgress],
     ) -> PreparedTransaction<'a> {
         loop {
-            let mut failures = Failures::new();
-            let computed = compute_all(&self.definitions, &changes, &mut failures);
-            let failures = remaining_failures(failures, &changes);
+            let (computed, failures) = compute_all(&self.definitions, &changes);
             let notes = self.shared.write.lock();
             if notes.generation == self.generation {
                 let transaction = Transaction::new(changes, watermark, of_namespaces, computed);

@@ -1,12 +1,15 @@
 //! Tests when an expiration cache returns an object, and when the object expires.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, Weak, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
 use informer_store::ExpirationCache;
+
+use clock::Time;
+
+mod clock;
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey::from_text(name.into())
@@ -14,21 +17,6 @@ fn key(name: &str) -> ObjectKey {
 
 fn object<K: Send + Sync + 'static>(name: &str, value: K) -> Cached<K> {
     Cached::from_parts(key(name), ResourceVersion::from("1"), Uid::from("a"), value)
-}
-
-/// A clock that the test advances, in seconds.
-#[derive(Clone, Default)]
-struct Time(Arc<AtomicU64>);
-
-impl Time {
-    fn clock(&self) -> impl Fn() -> Instant + Send + Sync + 'static {
-        let (start, seconds) = (Instant::now(), Arc::clone(&self.0));
-        move || start + Duration::from_secs(seconds.load(Ordering::Relaxed))
-    }
-
-    fn advance(&self, seconds: u64) {
-        self.0.fetch_add(seconds, Ordering::Relaxed);
-    }
 }
 
 fn with_ttl(seconds: u64) -> (ExpirationCache<u32>, Time) {

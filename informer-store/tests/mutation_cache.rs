@@ -1,11 +1,14 @@
 //! Tests which of this process's own writes a mutation cache returns, and until when.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use informer_core::{Cached, Deleted, EventHandler, ObjectKey, ResourceVersion};
 use informer_store::{Change, Index, MutationCache, MutationCacheOptions, StoreWriter, store};
+
+use clock::Time;
+
+mod clock;
 
 /// An object reduced to one field, its node.
 type Object = &'static str;
@@ -16,21 +19,6 @@ fn object(uid: &str, version: &str, node: Object) -> Cached<Object> {
 
 fn named(name: &str, uid: &str, version: &str, node: Object) -> Cached<Object> {
     Cached::from_parts(ObjectKey::cluster_scoped(name), version.into(), uid.into(), node)
-}
-
-/// A clock that the test advances.
-#[derive(Clone, Default)]
-struct Time(Arc<AtomicU64>);
-
-impl Time {
-    fn clock(&self) -> impl Fn() -> Instant + Send + Sync + 'static {
-        let (start, seconds) = (Instant::now(), Arc::clone(&self.0));
-        move || start + Duration::from_secs(seconds.load(Ordering::Relaxed))
-    }
-
-    fn advance(&self, seconds: u64) {
-        self.0.fetch_add(seconds, Ordering::Relaxed);
-    }
 }
 
 struct Setup {

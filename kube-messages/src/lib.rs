@@ -205,7 +205,7 @@ impl Messages {
     }
 
     fn parse(text: &'static str) -> Self {
-        let headers = text.lines().filter(|line| is_header(line)).map(first_word);
+        let headers = text.lines().filter(|line| is_header(line)).filter_map(|line| line.split(' ').next());
         let names: HashMap<_, _> = headers.enumerate().map(|(index, name)| (name, index)).collect();
         let (mut kinds, mut messages) = (HashMap::new(), Vec::<Message>::with_capacity(names.len()));
         for line in text.lines() {
@@ -219,7 +219,7 @@ impl Messages {
                         message.fields.push(Field::parse(number, name, coded, &names));
                     }
                 }
-                _ => messages.push(Message::new(first_word(line), messages.len(), words.len() > 1)),
+                _ => messages.push(Message::new(words[0], messages.len(), words.len() > 1)),
             }
         }
         messages.iter_mut().for_each(Message::index_fields);
@@ -230,10 +230,6 @@ impl Messages {
 /// Returns whether a line of `messages.txt` begins the entry of a message.
 fn is_header(line: &str) -> bool {
     !line.starts_with(|first: char| first == '@' || first.is_ascii_digit())
-}
-
-fn first_word(line: &'static str) -> &'static str {
-    line.split_once(' ').map_or(line, |(word, _)| word)
 }
 
 impl Message {

@@ -74,7 +74,7 @@ struct ComputedValues<V> {
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
 /// Drops each failure whose object is replaced or removed by a later change. Returns the others.
-pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
+fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
     }
@@ -89,21 +89,22 @@ pub(crate) fn remaining_failures(failures: Failures, changes: &[Change<AnyObject
 // A `Codec` keeps the last 32 decoded objects, so it decodes each object once for all functions.
 const COMPUTED_TOGETHER: usize = 32;
 
-/// Computes the values of all indexes for the changes ([`AnyIndex::compute`]). Must be called
+/// Computes the values of all indexes for the changes ([`AnyIndex::compute`]). Also returns the
+/// failures, except those of objects that a later change replaces or removes. Must be called
 /// without a lock.
 pub(crate) fn compute_all(
     definitions: &[Arc<dyn AnyIndex>],
     changes: &[Change<AnyObject>],
-    failures: &mut Failures,
-) -> SmallVec<[Computed; 2]> {
+) -> (SmallVec<[Computed; 2]>, Vec<IndexFailure>) {
+    let mut failures = Failures::new();
     let mut computed: SmallVec<_> =
         definitions.iter().map(|index| index.new_computed(changes.len())).collect();
     for (number, together) in changes.chunks(COMPUTED_TOGETHER).enumerate() {
         for (index, computed) in definitions.iter().zip(&mut computed) {
-            index.compute(together, number * COMPUTED_TOGETHER, computed, failures);
+            index.compute(together, number * COMPUTED_TOGETHER, computed, &mut failures);
         }
     }
-    computed
+    (computed, remaining_failures(failures, changes))
 }
 
 /// A type-erased [`Definition`]: its users do not know the type of the index values.

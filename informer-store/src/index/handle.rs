@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use informer_core::{AnyObject, Cached, ObjectKey};
 
-use super::{AnyIndex, IndexState, IndexValue, Values};
+use super::{IndexState, IndexValue, Values};
 use crate::objects::Objects;
 use crate::shared::{IndexId, Shared, State};
 use crate::{IndexError, Snapshot};
@@ -100,16 +100,12 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     where
         V: Borrow<Q>,
     {
-        let Some(definition) = self.definition() else { return false };
+        let Some(definition) = self.shared.state.read().definition(self.id) else { return false };
         let values = definition
             .values_of(object.cast_ref())
             .ok()
             .and_then(|values| values.downcast::<Values<V>>().ok());
         values.is_some_and(|values| values.iter().any(|own| own.borrow() == value))
-    }
-
-    fn definition(&self) -> Option<Arc<dyn AnyIndex>> {
-        self.shared.state.read().definition(self.id)
     }
 
     /// Returns the number of objects that have `value` in the index.

@@ -24,8 +24,7 @@ use crate::posting::Posting;
 use crate::slot_map::{Renumbering, SlotMap};
 
 pub(crate) use definition::{
-    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, compute_all, remaining_failures,
-    value_panicked,
+    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, compute_all, value_panicked,
 };
 pub use handle::Index;
 pub(crate) use handle::with_common_value;
@@ -49,7 +48,7 @@ pub(crate) struct IndexState<V> {
     values: SlotMap<Arc<ValueEntry<V>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ValueEntry<V> {
     /// The index value. It is shared, so that copying an entry under a lock does not call
     /// `V::clone`.
@@ -57,12 +56,6 @@ pub(crate) struct ValueEntry<V> {
     /// The hash of the value, stored so that removing the value does not call the user's `Hash`.
     hash: u64,
     posting: Posting,
-}
-
-impl<V> Clone for ValueEntry<V> {
-    fn clone(&self) -> Self {
-        Self { value: Arc::clone(&self.value), hash: self.hash, posting: self.posting.clone() }
-    }
 }
 
 impl<V: IndexValue> IndexState<V> {

@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::RwLock;
 
-use crate::clock::Clock;
 use crate::{Index, IndexValue, Indexer, Snapshot};
 use write_log::WriteLog;
 
@@ -128,7 +127,7 @@ pub struct MutationCache<K> {
 struct Shared<K> {
     indexer: Indexer<K>,
     options: MutationCacheOptions,
-    clock: Clock,
+    clock: Box<dyn Fn() -> Instant + Send + Sync>,
     log: RwLock<WriteLog<K>>,
 }
 
@@ -155,7 +154,7 @@ impl<K: 'static> MutationCache<K> {
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Self {
         let log = RwLock::new(WriteLog::new(options.capacity, options.ttl));
-        Self { shared: Arc::new(Shared { indexer, options, clock: Clock::new(clock), log }) }
+        Self { shared: Arc::new(Shared { indexer, options, clock: Box::new(clock), log }) }
     }
 
     /// Records the object that the server returned for a write. Returns whether the object was
@@ -171,7 +170,7 @@ impl<K: 'static> MutationCache<K> {
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
     pub fn record(&self, object: Cached<K>) -> bool {
-        let now = self.shared.clock.now();
+        let now = (self.shared.clock)();
         if !lacks_write(&self.shared.indexer.snapshot(), &object) {
             return false;
         }
@@ -246,7 +245,7 @@ impl<K: 'static> MutationCache<K> {
     /// Recorded deletions do not count.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.log.read().len()
+        self.shared.log.read().writes.len()
     }
 
     /// Returns whether the number of recorded writes ([`len`](Self::len)) is 0.
@@ -259,24 +258,22 @@ impl<K: 'static> MutationCache<K> {
         if self.is_empty() {
             return None;
         }
-        let now = self.shared.clock.now();
-        self.shared.log.read().get(key, now).cloned()
+        let now = (self.shared.clock)();
+        self.shared.log.read().writes.get(key, now).cloned()
     }
 
     fn all_written(&self) -> Vec<Cached<K>> {
-        let now = self.shared.clock.now();
-        self.shared.log.read().writes(now).cloned().collect()
+        let now = (self.shared.clock)();
+        self.shared.log.read().writes.iter(now).cloned().collect()
     }
 
     fn forget(&self, written: &Cached<K>) {
-        let forgotten = self.shared.log.write().forget(written);
-        // I8: the statement above releases the lock, so the object is dropped without it.
-        drop(forgotten);
+        // I8: this statement releases the lock, and the object is dropped afterwards.
+        let _forgotten = self.shared.log.write().forget(written);
     }
 
     fn seen(&self, object: &Cached<K>) {
-        let forgotten = self.shared.log.write().seen(object);
-        drop(forgotten);
+        let _forgotten = self.shared.log.write().seen(object);
     }
 }
 
@@ -289,7 +286,7 @@ fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
         // keeps the older version.
         Some(stored) => version.is_newer_than(stored.resource_version()),
         // I9: the store has all objects up to its watermark, so a missing object counts as deleted.
-        None => !state.watermark_for(written.key()).is_at_least(version),
+        None => !state.state.watermark_for(written.key()).is_at_least(version),
     }
 }
 
@@ -305,16 +302,14 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
     }
 
     fn on_delete(&self, object: &Deleted<K>) {
-        let now = self.shared.clock.now();
-        let forgotten = self.shared.log.write().deleted(object, now);
-        drop(forgotten);
+        let now = (self.shared.clock)();
+        let _forgotten = self.shared.log.write().deleted(object, now);
     }
 
     /// Drops the recorded write and the recorded deletion of the object. The object's namespace is
     /// no longer watched, so the store has no state with which to compare them.
     fn on_release(&self, object: &Cached<K>) {
-        let forgotten = self.shared.log.write().released(object.key());
-        drop(forgotten);
+        let _forgotten = self.shared.log.write().released(object.key());
     }
 }
 

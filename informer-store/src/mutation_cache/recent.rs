@@ -40,12 +40,6 @@ impl<V> Recent<V> {
         (!self.is_too_old(entry, now)).then_some(&entry.value)
     }
 
-    /// Returns the value of a key. An expired value is returned, too, until an insertion removes
-    /// it.
-    pub(super) fn entry(&self, key: &ObjectKey) -> Option<&V> {
-        self.entries.get(key).map(|entry| &entry.value)
-    }
-
     /// Returns a mutable reference to the value of a key, even if the value has expired.
     pub(super) fn entry_mut(&mut self, key: &ObjectKey) -> Option<&mut V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
@@ -80,6 +74,12 @@ impl<V> Recent<V> {
         let entry = self.entries.remove(key)?;
         self.by_age.remove(&entry.insertion);
         Some(entry.value)
+    }
+
+    /// Removes and returns the value of a key if the value satisfies `condition`, even if it has
+    /// expired.
+    pub(super) fn remove_if(&mut self, key: &ObjectKey, condition: impl FnOnce(&V) -> bool) -> Option<V> {
+        if condition(&self.entries.get(key)?.value) { self.remove(key) } else { None }
     }
 
     fn is_too_old(&self, entry: &Entry<V>, now: Instant) -> bool {

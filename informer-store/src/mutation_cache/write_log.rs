@@ -12,7 +12,7 @@ use super::recent::Recent;
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
-    writes: Recent<Cached<K>>,
+    pub(super) writes: Recent<Cached<K>>,
     /// The known deletions, separate from the writes, so that many deletions don't displace writes.
     tombstones: Recent<Tombstone>,
 }
@@ -38,18 +38,6 @@ impl<K> WriteLog<K> {
             writes: Recent::new(capacity, ttl),
             tombstones: Recent::new(capacity.saturating_mul(TOMBSTONES_PER_WRITE), ttl),
         }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.writes.len()
-    }
-
-    pub(super) fn get(&self, key: &ObjectKey, now: Instant) -> Option<&Cached<K>> {
-        self.writes.get(key, now)
-    }
-
-    pub(super) fn writes(&self, now: Instant) -> impl Iterator<Item = &Cached<K>> {
-        self.writes.iter(now)
     }
 
     /// Records a write, unless a later write or the deletion of the object is known. Returns
@@ -86,8 +74,7 @@ impl<K> WriteLog<K> {
                 self.tombstones.remove(key);
             }
         }
-        let written = self.writes.entry(key)?;
-        (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
+        self.writes.remove_if(key, |written| !written.resource_version().is_newer_than(version))
     }
 
     /// Adds a tombstone for a deleted object. Removes and returns the recorded write of the object,
@@ -99,9 +86,9 @@ impl<K> WriteLog<K> {
         let key = deleted.key();
         let (resource_version, uid) = (last.resource_version().clone(), last.uid().clone());
         let tombstone = Tombstone { resource_version, uid };
-        let covered = self.writes.entry(key).is_some_and(|written| tombstone.covers(written));
+        let covered = self.writes.remove_if(key, |written| tombstone.covers(written));
         self.tombstones.insert(key.clone(), tombstone, now, &mut Vec::new());
-        covered.then(|| self.writes.remove(key)).flatten()
+        covered
     }
 
     /// Removes the tombstone and the recorded write of an object that the informer no longer
@@ -113,7 +100,6 @@ impl<K> WriteLog<K> {
 
     /// Removes and returns this write, unless a later write of its key has replaced it.
     pub(super) fn forget(&mut self, written: &Cached<K>) -> Option<Cached<K>> {
-        let is_last = self.writes.entry(written.key()).is_some_and(|last| last.ptr_eq(written));
-        is_last.then(|| self.writes.remove(written.key())).flatten()
+        self.writes.remove_if(written.key(), |last| last.ptr_eq(written))
     }
 }
