@@ -20,15 +20,10 @@ pub(super) struct Coverage {
 
 #[derive(Debug, Clone)]
 struct FieldRequirement {
-    field: Field,
+    /// Returns the field of an object that is compared with `value`.
+    field: fn(&ObjectMeta) -> &Option<String>,
     value: String,
     equal: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Field {
-    Name,
-    Namespace,
 }
 
 impl Coverage {
@@ -72,20 +67,16 @@ impl FieldRequirement {
             let (field, value) = text.split_once("==").or_else(|| text.split_once('='))?;
             (field, value, true)
         };
-        let field = match field.trim() {
-            "metadata.name" => Field::Name,
-            "metadata.namespace" => Field::Namespace,
+        let field: fn(&ObjectMeta) -> &Option<String> = match field.trim() {
+            "metadata.name" => |object| &object.name,
+            "metadata.namespace" => |object| &object.namespace,
             _ => return None,
         };
         Some(Self { field, value: value.trim().to_owned(), equal })
     }
 
     fn matches(&self, object: &ObjectMeta) -> bool {
-        let value = match self.field {
-            Field::Name => &object.name,
-            Field::Namespace => &object.namespace,
-        };
-        (value.as_deref().unwrap_or_default() == self.value) == self.equal
+        ((self.field)(object).as_deref().unwrap_or_default() == self.value) == self.equal
     }
 }
 

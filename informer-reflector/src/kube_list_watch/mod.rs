@@ -99,11 +99,7 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
     /// comes from `dynamic_type`, for types such as [`DynamicObject`](kube::core::DynamicObject).
     #[must_use]
     pub fn all_with(client: Client, dynamic_type: &K::DynamicType) -> Self {
-        Self::with_endpoint(
-            client,
-            Endpoint::new::<K>(None, dynamic_type),
-            ExpectedType::of::<K>(dynamic_type),
-        )
+        Self::namespaced_with(client, "", dynamic_type)
     }
 
     /// Creates a source of the objects in one namespace, or in all namespaces if the name is empty.
@@ -113,15 +109,12 @@ impl<K: Resource + DeserializeOwned + Send + Sync + 'static> KubeListWatch<K> {
     pub fn namespaced_with(client: Client, namespace: &str, dynamic_type: &K::DynamicType) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
         let endpoint = Endpoint::new::<K>(namespace, dynamic_type);
-        Self::with_endpoint(client, endpoint, ExpectedType::of::<K>(dynamic_type))
-    }
-
-    fn with_endpoint(client: Client, endpoint: Endpoint, expected: ExpectedType) -> Self {
+        let expected = ExpectedType::of::<K>(dynamic_type);
         Self {
             client,
             protobuf: Protobuf::new(&expected),
             expected,
-            coverage: Coverage::new(endpoint.namespace.as_deref()),
+            coverage: Coverage::new(namespace),
             description: endpoint.to_string(),
             endpoint,
             prune: PrunePaths::default(),
@@ -190,26 +183,22 @@ impl<K> KubeListWatch<K> {
 
     fn metadata_of(
         &self,
-        endpoint: Endpoint,
+        mut endpoint: Endpoint,
         coverage: Coverage,
         prune: PrunePaths,
     ) -> Arc<KubeListWatch<PartialObjectMeta>> {
-        let endpoint = endpoint.metadata_only();
+        endpoint.metadata_only = true;
         let expected = self.expected.clone().metadata_only();
         Arc::new(KubeListWatch {
-            client: self.client.clone(),
             protobuf: Protobuf::new(&expected),
             expected,
             coverage,
             prune,
-            compression: self.compression.clone(),
-            max_object_size: self.max_object_size,
             description: endpoint.to_string(),
             endpoint,
             is_divided: false,
             form: Form::Decoded(Decode::of::<PartialObjectMeta>()),
-            received: Arc::default(),
-            _object: PhantomData,
+            ..self.cast()
         })
     }
 
@@ -261,7 +250,7 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
     }
 
     fn resource(&self) -> &str {
-        self.endpoint.resource()
+        self.endpoint.tweaks.resource()
     }
 
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::StatusCode;
 use informer_core::ListWatchError;
 
 use crate::decode::{Encoding, ExpectedType};
@@ -32,22 +31,16 @@ impl Protobuf {
     /// Returns whether the server refuses protobuf. If so, disables protobuf. Returns `true` even
     /// if an earlier refusal has already disabled protobuf.
     pub(super) fn observe_refusal(&self, error: &ListWatchError) -> bool {
-        const REFUSALS: [StatusCode; 2] = [StatusCode::NOT_ACCEPTABLE, StatusCode::UNSUPPORTED_MEDIA_TYPE];
-        let is_refusal = |code: u16| REFUSALS.iter().any(|refusal| refusal.as_u16() == code);
-        let is_refused = matches!(error, ListWatchError::Status { status, .. } if is_refusal(status.code));
-        is_refused && self.disable()
+        // 406 is Not Acceptable, and 415 is Unsupported Media Type.
+        let is_refused = error.status().is_some_and(|status| matches!(status.code, 406 | 415));
+        self.is_disabled.fetch_or(is_refused, Ordering::Relaxed);
+        is_refused
     }
 
     /// Disables protobuf if a protobuf body had unexpected content, for example fields that would
     /// be lost because [`kube_messages`] does not describe them.
     pub(super) fn observe_failure(&self, encoding: Encoding, error: &ListWatchError) {
-        if encoding == Encoding::Protobuf && matches!(error, ListWatchError::Protocol(_)) {
-            self.disable();
-        }
-    }
-
-    fn disable(&self) -> bool {
-        self.is_disabled.store(true, Ordering::Relaxed);
-        true
+        let is_unreadable = encoding == Encoding::Protobuf && matches!(error, ListWatchError::Protocol(_));
+        self.is_disabled.fetch_or(is_unreadable, Ordering::Relaxed);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Endpoint {
     /// The prefix of the resource in log and error messages: `scheduler` in `scheduler/pods`. Set
     /// by [`KubeListWatch::name`](super::KubeListWatch::name).
     pub(super) name: Option<String>,
-    metadata_only: bool,
+    pub(super) metadata_only: bool,
     pub(super) tweaks: ListTweaks,
 }
 
@@ -42,19 +42,10 @@ impl Endpoint {
         }
     }
 
-    /// Returns the resource, such as `deployments.apps`.
-    pub(super) fn resource(&self) -> &str {
-        self.tweaks.resource()
-    }
-
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         let (version, plural) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let path = format!("{version}/namespaces/{}/{plural}", encode(namespace));
         Self { path, namespace: Some(namespace.to_owned()), ..self.clone() }
-    }
-
-    pub(super) fn metadata_only(self) -> Self {
-        Self { metadata_only: true, ..self }
     }
 
     /// Returns an endpoint that selects only the object with this key, even if the user's selectors

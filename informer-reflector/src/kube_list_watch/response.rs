@@ -31,8 +31,8 @@ pub(super) async fn send(
     client: &Client,
     request: http::Request<Body>,
 ) -> Result<Response<Body>, ListWatchError> {
-    let response =
-        client.send(request).await.map_err(|error| ListWatchError::Unreachable(Caused::boxed(error)))?;
+    let unreachable = |error| ListWatchError::Unreachable(Box::new(Caused(error)));
+    let response = client.send(request).await.map_err(unreachable)?;
     if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
 }
 
@@ -129,20 +129,12 @@ fn quote(text: &[u8]) -> String {
 
 /// An error whose message includes its causes, in one line.
 #[derive(Debug)]
-pub(super) struct Caused {
-    error: kube::Error,
-}
-
-impl Caused {
-    pub(super) fn boxed(error: kube::Error) -> Box<dyn Error + Send + Sync> {
-        Box::new(Self { error })
-    }
-}
+pub(super) struct Caused(pub(super) kube::Error);
 
 impl fmt::Display for Caused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // kube's message for a transport error does not contain its cause.
-        let first: &dyn Error = match &self.error {
+        let first: &dyn Error = match &self.0 {
             kube::Error::Service(cause) => cause.as_ref(),
             error => error,
         };
@@ -164,6 +156,6 @@ impl fmt::Display for Caused {
 
 impl Error for Caused {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
+        Some(&self.0)
     }
 }

@@ -42,20 +42,16 @@ impl Slices {
     /// has an encoding that was not requested.
     pub(super) fn new(response: Response<Body>) -> Result<Self, ListWatchError> {
         let header_description = describe_headers(response.headers());
-        let gunzip = match encoding(response.headers()) {
-            Encoding::Identity => None,
-            Encoding::Gzip => Some(Gunzip::new()),
-            Encoding::Unknown => {
-                let error = format!("the body has an encoding that was not requested ({header_description})");
-                return Err(ListWatchError::Protocol(error));
-            }
+        let Some(is_compressed) = is_gzip(response.headers()) else {
+            let error = format!("the body has an encoding that was not requested ({header_description})");
+            return Err(ListWatchError::Protocol(error));
         };
         Ok(Self {
             body: response.into_body(),
             header_description,
             rest: Bytes::new(),
             slice: Bytes::new(),
-            gunzip,
+            gunzip: is_compressed.then(Gunzip::new),
             since_pause: 0,
             compression: None,
             received: None,
@@ -110,11 +106,11 @@ impl Slices {
     }
 
     fn read_error(&self, error: kube::Error) -> ListWatchError {
-        let error = Caused::boxed(error);
+        let error = Caused(error);
         if let Some(compression) = &self.compression {
-            compression.observe_failure(error.as_ref());
+            compression.observe_failure(&error);
         }
-        ListWatchError::Interrupted(error)
+        ListWatchError::Interrupted(Box::new(error))
     }
 
     /// Adds a description of the response's headers to a protocol error.
@@ -128,24 +124,13 @@ impl Slices {
     }
 }
 
-enum Encoding {
-    Identity,
-    Gzip,
-    Unknown,
-}
-
-fn encoding(headers: &HeaderMap) -> Encoding {
+/// Returns whether the body is compressed with gzip. Returns `None` if it has another encoding.
+fn is_gzip(headers: &HeaderMap) -> Option<bool> {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.as_bytes().trim_ascii());
-    match (encodings.next(), encodings.next()) {
-        (None, _) => Encoding::Identity,
-        (Some(encoding), None) if encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity") => {
-            Encoding::Identity
-        }
-        (Some(encoding), None)
-            if encoding.eq_ignore_ascii_case(b"gzip") || encoding.eq_ignore_ascii_case(b"x-gzip") =>
-        {
-            Encoding::Gzip
-        }
-        _ => Encoding::Unknown,
+    let encoding = encodings.next().unwrap_or_default().to_ascii_lowercase();
+    match (&encoding[..], encodings.next()) {
+        (b"" | b"identity", None) => Some(false),
+        (b"gzip" | b"x-gzip", None) => Some(true),
+        _ => None,
     }
 }

@@ -74,7 +74,7 @@ impl EventCounts {
         self.added + self.modified + self.deleted + self.bookmarks + self.other
     }
 
-    fn add(&mut self, more: &Self) {
+    pub(super) fn add(&mut self, more: &Self) {
         self.added += more.added;
         self.modified += more.modified;
         self.deleted += more.deleted;
@@ -84,15 +84,6 @@ impl EventCounts {
 }
 
 impl ReflectorCounts {
-    pub(super) fn count_list(&mut self, objects: usize) {
-        self.lists += 1;
-        self.listed_objects += objects as u64;
-    }
-
-    pub(super) fn count_events(&mut self, events: &EventCounts) {
-        self.events.add(events);
-    }
-
     pub(super) fn count_relist(&mut self, cause: &'static str) {
         *self.relists.entry(cause).or_default() += 1;
     }

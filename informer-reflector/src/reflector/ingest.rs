@@ -131,17 +131,12 @@ impl Ingest {
         };
         // Read before the transform, because a failed transform can leave the object in any state.
         let identity = self.identity(&object)?;
-        match self.apply_transform(&mut object, &identity) {
-            Ok(()) => {
-                let Identity { key, resource_version, uid } = identity;
-                Ok(self.stored(object).into_cached(key, resource_version, uid))
-            }
+        let transformed = self.apply_transform(&mut object, &identity);
+        let Identity { key, resource_version, uid } = identity;
+        match transformed {
+            Ok(()) => Ok(self.stored(object).into_cached(key, resource_version, uid)),
             // I10: the caller reports the object in the status, and does not store this version.
-            Err(error) => Err(RejectedObject {
-                key: Some(identity.key),
-                resource_version: identity.resource_version,
-                error,
-            }),
+            Err(error) => Err(RejectedObject { key: Some(key), resource_version, error }),
         }
     }
 

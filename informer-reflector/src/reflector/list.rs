@@ -68,13 +68,9 @@ impl ListHistory {
     /// Returns the resource version for a paged list. An empty version requests the newest state.
     fn resource_version(&self) -> ResourceVersion {
         // I1: a state from the server's cache can be older than the objects in the store.
-        if self.is_last_seen_refused || (self.last_seen.is_empty() && self.has_newer_objects) {
-            ResourceVersion::empty()
-        } else if self.last_seen.is_empty() {
-            "0".into()
-        } else {
-            self.last_seen.clone()
-        }
+        let accepts_any_state =
+            self.last_seen.is_empty() && !self.is_last_seen_refused && !self.has_newer_objects;
+        if accepts_any_state { "0".into() } else { self.stream_version() }
     }
 
     /// Returns the resource version for a streaming list: `last_seen`, or an empty version if the
@@ -213,7 +209,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         // A faulty server can return short pages without end.
         while is_short && !self.pace.take() {
             if count == 0 {
-                return Err(empty_pages());
+                let error = "the server sent many pages without items, so the list may never end";
+                return Err(ListWatchError::Protocol(error.into()));
             }
             listing.check_for_repetitions_now()?;
             sleep(PACE_WAIT).await;
@@ -289,10 +286,6 @@ pub(super) fn watchable(resource_version: ResourceVersion) -> ResourceVersion {
 
 fn list_stalled() -> ListWatchError {
     ListWatchError::Interrupted(format!("no data arrived for {MAX_RESPONSE_WAIT:?}").into())
-}
-
-fn empty_pages() -> ListWatchError {
-    ListWatchError::Protocol("the server sent many pages without items, so the list may never end".into())
 }
 
 /// Returns the error for a list in which a continue token has expired twice. The variant is

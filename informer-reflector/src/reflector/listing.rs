@@ -20,10 +20,9 @@ pub(super) struct Listing<K> {
     /// [`check_for_repetitions`](Self::check_for_repetitions). A faulty server can send the same
     /// objects again and again.
     check_at: usize,
-    /// The objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on.
-    /// `None` marks a deleted object.
-    changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
-    has_changes: bool,
+    /// The objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on;
+    /// `None` before this event. In the map, `None` marks a deleted object.
+    changes: Option<BTreeMap<ObjectKey, Option<Cached<K>>>>,
     quarantined: BTreeSet<ObjectKey>,
     /// The number of objects whose name or namespace can't be read.
     nameless: usize,
@@ -35,8 +34,7 @@ impl<K> Listing<K> {
         Self {
             objects: Vec::new(),
             check_at: MIN_CHECKED,
-            changes: BTreeMap::new(),
-            has_changes: false,
+            changes: None,
             quarantined: BTreeSet::new(),
             nameless: 0,
             received: 0,
@@ -51,13 +49,13 @@ impl<K> Listing<K> {
 
     pub(super) fn push(&mut self, objects: Vec<Cached<K>>) {
         self.received += objects.len();
-        if !self.has_changes {
+        let Some(changes) = &mut self.changes else {
             self.objects.extend(objects);
             return;
-        }
+        };
         for object in objects {
             self.quarantined.remove(object.key());
-            self.changes.insert(object.key().clone(), Some(object));
+            changes.insert(object.key().clone(), Some(object));
         }
     }
 
@@ -96,13 +94,12 @@ impl<K> Listing<K> {
     /// Makes later objects replace earlier objects with the same key. Must be called at the first
     /// `MODIFIED` or `DELETED` event of a streaming list.
     pub(super) fn begin_changes(&mut self) {
-        self.has_changes = true;
+        self.changes.get_or_insert_default();
     }
 
     pub(super) fn remove(&mut self, key: ObjectKey) {
-        self.has_changes = true;
         self.quarantined.remove(&key);
-        self.changes.insert(key, None);
+        self.changes.get_or_insert_default().insert(key, None);
     }
 
     /// Records a listed object that can't be decoded or transformed. At the end of the list, the
@@ -127,7 +124,7 @@ impl<K> Listing<K> {
             return self.quarantined.clone();
         }
         // I10: an object that is missing in an incomplete list may still exist, and be undecodable.
-        for key in self.objects.iter().map(Cached::key).chain(self.changes.keys()) {
+        for key in self.objects.iter().map(Cached::key).chain(self.changes.iter().flat_map(BTreeMap::keys)) {
             current.remove(key);
         }
         current.extend(self.quarantined.iter().cloned());
@@ -136,9 +133,9 @@ impl<K> Listing<K> {
 
     /// Returns the complete list, and the number of its objects, including quarantined ones.
     pub(super) fn into_replacement(mut self, resource_version: ResourceVersion) -> (Replacement<K>, usize) {
-        if !self.changes.is_empty() {
-            self.objects.retain(|object| !self.changes.contains_key(object.key()));
-            self.objects.extend(self.changes.into_values().flatten());
+        if let Some(changes) = self.changes {
+            self.objects.retain(|object| !changes.contains_key(object.key()));
+            self.objects.extend(changes.into_values().flatten());
         }
         // A quarantined object can also have a valid version in `objects`.
         let valid = self.objects.iter().filter(|object| !self.quarantined.contains(object.key())).count();

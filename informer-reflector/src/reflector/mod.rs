@@ -15,7 +15,6 @@ mod list;
 mod listing;
 mod outage;
 mod pace;
-mod recent_lists;
 mod relist;
 mod reporter;
 mod server;
@@ -41,10 +40,9 @@ pub use config::ReflectorConfig;
 pub use counts::{EventCounts, ReflectorCounts};
 pub use failure::{ListWatchFailure, NextRequest};
 pub use ingest::Ingest;
-pub use recent_lists::ListRecord;
 pub use relist::RelistHandle;
 pub use server::SharedServer;
-pub use status::{Health, ReflectorStatus};
+pub use status::{Health, ListRecord, ReflectorStatus};
 
 use backoff::{Backoff, clamped};
 use list::ListHistory;
@@ -288,18 +286,18 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.reporter.request_failed(error, wait, !failures.only_own_resource);
         let failures = self.outage_failures.insert(failures);
         let reporter = &self.reporter;
-        self.config.server.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
+        self.config.server.outage.wait_for_turn(failures, |turn| reporter.awaits_turn(turn)).await;
     }
 
     /// Takes this outage's failures out of `self.outage_failures`, adds `error`, and returns them.
     /// The caller must set `wait` of the returned value, and store it in `self.outage_failures`.
     fn take_outage_failures(&mut self, error: &ListWatchError) -> OutageFailures {
-        let server = &self.config.server;
-        let responses = server.responses();
+        let outage = &self.config.server.outage;
+        let responses = outage.responses();
         let others_are_served = std::mem::replace(&mut self.responses_at_failure, responses) != responses;
         let earlier = self.outage_failures.take();
         let mut failures =
-            earlier.unwrap_or_else(|| server.begin_failures(self.lister_watcher.description()));
+            earlier.unwrap_or_else(|| outage.begin_failures(self.lister_watcher.description()));
         failures.only_own_resource |= failures.count > 0 && others_are_served;
         failures.count += 1;
         failures.error = error.to_string();
@@ -308,9 +306,10 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     fn finish_recovery(&mut self, outcome: Outcome) {
-        if let Some(recovery) = self.recovery.take() {
-            recovery.finish_recovery(outcome);
+        if let Some(recovery) = &mut self.recovery {
+            recovery.outcome = Some(outcome);
         }
+        self.recovery = None;
     }
 
     fn report_failure(&self, error: &ListWatchError, next: Request, wait: Duration) {
@@ -327,7 +326,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         max_wait: Duration,
         request: impl Future<Output = Result<T, ListWatchError>>,
     ) -> Result<T, ListWatchError> {
-        let answer = timeout(max_wait, request).await.unwrap_or_else(|_| Err(response_timeout(max_wait)));
+        let answer = timeout(max_wait, request).await.unwrap_or_else(|_| {
+            Err(ListWatchError::Unreachable(format!("no answer within {max_wait:?}").into()))
+        });
         let is_response = match &answer {
             Ok(_) => true,
             // A request that can't be built is not sent.
@@ -335,9 +336,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             Err(error) => !error.is_unavailable(),
         };
         if is_response {
-            self.config.server.count_response();
+            self.config.server.outage.count_response();
             if self.outage_failures.is_some() {
-                self.recovery = Some(self.config.server.begin_recovery());
+                self.recovery = Some(self.config.server.outage.begin_recovery());
                 self.outage_failures = None;
             }
         }
@@ -366,10 +367,6 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.backoff.reset();
         self.reporter.recovered();
     }
-}
-
-fn response_timeout(waited: Duration) -> ListWatchError {
-    ListWatchError::Unreachable(format!("no answer within {waited:?}").into())
 }
 
 impl<K: 'static> fmt::Debug for Reflector<K> {

@@ -14,8 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::counts::{EventCounts, ReflectorCounts};
-use super::recent_lists::{INITIAL, ListRecord};
-use super::status::{Health, ReflectorStatus};
+use super::status::{Health, INITIAL, ListRecord, MAX_RECORDS, ReflectorStatus};
 
 /// Sets the status of a reflector. Logs each failure and each recovery once, and not each retry.
 pub(super) struct Reporter {
@@ -113,8 +112,12 @@ impl Reporter {
             ListRecord { cause, error, completed: Instant::now(), took: took.unwrap_or_default(), objects };
         {
             let mut notes = self.status.notes.lock();
-            notes.counts.count_list(objects);
-            notes.recent_lists.push(record);
+            notes.counts.lists += 1;
+            notes.counts.listed_objects += objects as u64;
+            if notes.recent_lists.len() == MAX_RECORDS {
+                notes.recent_lists.pop_front();
+            }
+            notes.recent_lists.push_back(record);
         }
         if let Some(took) = took.filter(|took| *took > LONG_LIST) {
             tracing::info!(resource = %self.status.description, objects, ?took, "list was slow");
@@ -174,7 +177,7 @@ impl Reporter {
     /// Records that these events of a watch have been passed to the store.
     pub(super) fn applied(&self, events: &EventCounts, resource_version: &ResourceVersion) {
         let mut notes = self.status.notes.lock();
-        notes.counts.count_events(events);
+        notes.counts.events.add(events);
         if !resource_version.is_empty() {
             notes.last_sync_resource_version.clone_from(resource_version);
         }
@@ -301,7 +304,7 @@ const MAX_EXPIRED_LINES: u32 = 3;
 
 /// The maximum number of log lines in one minute about objects that become quarantined, or that are
 /// no longer quarantined.
-const MAX_OBJECT_LINES: u32 = 10;
+const MAX_OBJECT_LINES: u64 = 10;
 
 /// Limits the log lines about quarantined objects.
 #[derive(Debug, Default)]
@@ -309,8 +312,8 @@ struct Throttle {
     /// The time of the first call of [`allows`](Self::allows) in the current minute; `None` before
     /// the first call. A call after the end of this minute starts the next minute.
     began: Option<Instant>,
-    logged: u32,
-    suppressed: u64,
+    /// The number of lines in the current minute, including suppressed lines.
+    lines: u64,
 }
 
 impl Throttle {
@@ -319,7 +322,7 @@ impl Throttle {
     fn allows(&mut self, resource: &str) -> bool {
         let now = Instant::now();
         if self.began.is_none_or(|began| now.saturating_duration_since(began) >= Duration::from_secs(60)) {
-            let suppressed = std::mem::take(self).suppressed;
+            let suppressed = std::mem::take(self).lines.saturating_sub(MAX_OBJECT_LINES);
             self.began = Some(now);
             if suppressed > 0 {
                 tracing::warn!(
@@ -330,19 +333,15 @@ impl Throttle {
                 );
             }
         }
-        if self.logged == MAX_OBJECT_LINES {
-            self.suppressed += 1;
-            return false;
-        }
-        self.logged += 1;
-        if self.logged == MAX_OBJECT_LINES {
+        self.lines += 1;
+        if self.lines == MAX_OBJECT_LINES {
             tracing::warn!(
                 resource,
                 "log lines about quarantined (invalid) objects are suppressed for up to a minute; \
                  `ReflectorStatus::quarantined` returns the quarantined objects"
             );
         }
-        true
+        self.lines <= MAX_OBJECT_LINES
     }
 }
 
@@ -376,7 +375,18 @@ fn explain(error: &ListWatchError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cause;
+    use super::{MAX_RECORDS, Reporter, cause};
+
+    #[tokio::test(start_paused = true)]
+    async fn recent_lists_keep_the_newest_records() {
+        let mut reporter = Reporter::new("pods", None);
+        for objects in 0..=MAX_RECORDS {
+            reporter.listed(objects);
+        }
+        let lists = reporter.status().recent_lists();
+        let objects: Vec<_> = lists.iter().map(|list| list.objects).collect();
+        assert_eq!(objects, (1..=MAX_RECORDS).collect::<Vec<_>>());
+    }
 
     #[test]
     fn cause_of_an_error_has_no_position_in_json() {

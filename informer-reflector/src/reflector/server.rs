@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::outage::{Outage, OutageFailures, Recovery};
+use super::outage::Outage;
 
 /// The minimum time for which streaming lists of a resource are disabled. The maximum is three
 /// times as long.
@@ -41,28 +41,23 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// If a streaming list of a resource stalls, is invalid or is refused as unsupported, all
 /// reflectors make paged lists of the resource for the next 10 to 30 minutes. The same happens if
 /// the server closes two streaming lists of a reflector early, one after the other.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct SharedServer {
-    inner: Arc<Inner>,
-}
-
-#[derive(Default)]
-struct Inner {
     /// The resources whose streaming lists are disabled. The value is the time at which the
     /// streaming lists of the resource are enabled again.
-    unsupported: Mutex<HashMap<String, Instant>>,
-    outage: Arc<Outage>,
+    unsupported: Arc<Mutex<HashMap<String, Instant>>>,
+    pub(super) outage: Arc<Outage>,
 }
 
 impl SharedServer {
     /// Returns the initial state: the server is available and supports streaming lists.
     #[must_use]
     pub fn new() -> Self {
-        Self { inner: Arc::default() }
+        Self::default()
     }
 
     pub(super) fn may_stream(&self, resource: &str) -> bool {
-        let mut unsupported = self.inner.unsupported.lock();
+        let mut unsupported = self.unsupported.lock();
         let is_over = unsupported.get(resource).is_none_or(|until| *until <= Instant::now());
         if is_over {
             unsupported.remove(resource);
@@ -75,51 +70,13 @@ impl SharedServer {
         // Random, so that not all reflectors request streaming lists from an upgraded server at
         // once.
         let until = Instant::now() + UNSUPPORTED_FOR.mul_f64(1.0 + 2.0 * fastrand::f64());
-        self.inner.unsupported.lock().insert(resource.to_owned(), until);
-    }
-
-    /// Counts a reflector as failing until the returned record of its failures is dropped.
-    pub(super) fn begin_failures(&self, resource: &str) -> OutageFailures {
-        Outage::begin_failures(&self.inner.outage, resource)
-    }
-
-    /// Waits until a reflector can send its next request to an unavailable server.
-    ///
-    /// If the reflector must still wait when its backoff is over, `queued` is called with the
-    /// expected time of the request. `queued` is called again whenever the expected time changes.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, an unused permission to send a request passes to the next waiting
-    /// reflector.
-    pub(super) async fn wait_for_turn(&self, failures: &OutageFailures, queued: impl FnMut(Instant)) {
-        self.inner.outage.wait_for_turn(failures, queued).await;
-    }
-
-    /// Records that a reflector got its first response after an outage, so the next waiting
-    /// reflectors can send their requests. Dropping the returned guard ends the recovery.
-    pub(super) fn begin_recovery(&self) -> Recovery {
-        Outage::begin_recovery(&self.inner.outage)
-    }
-
-    pub(super) fn count_response(&self) {
-        self.inner.outage.count_response();
-    }
-
-    /// Returns the number of responses that all reflectors of this server have received.
-    pub(super) fn responses(&self) -> u64 {
-        self.inner.outage.responses()
-    }
-}
-
-impl Default for SharedServer {
-    fn default() -> Self {
-        Self::new()
+        self.unsupported.lock().insert(resource.to_owned(), until);
     }
 }
 
 impl fmt::Debug for SharedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unsupported: Vec<_> = self.inner.unsupported.lock().keys().cloned().collect();
+        let unsupported: Vec<_> = self.unsupported.lock().keys().cloned().collect();
         f.debug_struct("SharedServer").field("not_streamed", &unsupported).finish_non_exhaustive()
     }
 }
@@ -137,54 +94,5 @@ mod tests {
         assert!(!server.clone().may_stream("pods"));
         tokio::time::advance(Duration::from_secs(1202)).await;
         assert!(server.may_stream("pods"));
-    }
-
-    fn failures_since(server: &SharedServer, since: Instant, wait: Duration) -> OutageFailures {
-        let mut failures = server.begin_failures("pods");
-        (failures.since, failures.wait, failures.count) = (since, wait, 1);
-        failures
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn expected_turn_is_never_in_the_past() {
-        let (server, start) = (SharedServer::new(), Instant::now());
-        tokio::time::advance(Duration::from_secs(40)).await;
-        // The first reflector uses a turn. The second has failed for long, so its turn is five
-        // seconds later. The third has just failed, and comes after the second.
-        let first = failures_since(&server, Instant::now(), Duration::from_millis(40_900));
-        let second = failures_since(&server, start, Duration::from_secs(41));
-        let third = async {
-            tokio::time::sleep(Duration::from_secs(41)).await;
-            let failures = failures_since(&server, Instant::now(), Duration::ZERO);
-            let mut reports = 0;
-            let queued = |until: Instant| {
-                reports += 1;
-                assert!(until >= Instant::now(), "report {reports}");
-            };
-            server.wait_for_turn(&failures, queued).await;
-            reports
-        };
-        let first = server.wait_for_turn(&first, |_| {});
-        let second = server.wait_for_turn(&second, |_| {});
-        let ((), (), reports) = tokio::join!(first, second, third);
-        assert!(reports > 1, "the third waits for the turn of the second");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn permission_of_a_dropped_wait_passes_to_the_next() {
-        let server = SharedServer::new();
-        let failures = failures_since(&server, Instant::now(), Duration::from_secs(60 * 60));
-        let mut waits: Vec<_> = (0..3).map(|_| Box::pin(server.wait_for_turn(&failures, |_| {}))).collect();
-        for wait in &mut waits {
-            assert!(futures::poll!(wait).is_pending(), "the backoff of an hour is not over");
-        }
-        let _recovery = server.begin_recovery();
-        for wait in &mut waits {
-            assert!(futures::poll!(wait).is_pending(), "the first two pause before their requests");
-        }
-        let last = waits.pop().expect("three reflectors wait");
-        drop(waits);
-        let outcome = tokio::time::timeout(Duration::from_secs(1), last).await;
-        assert!(outcome.is_ok(), "the first two have not used their permissions");
     }
 }

@@ -1,6 +1,6 @@
-//! [`ReflectorStatus`] and [`Health`]: the status of a reflector.
+//! [`ReflectorStatus`], [`Health`] and [`ListRecord`]: the status of a reflector.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::counts::ReflectorCounts;
-use super::recent_lists::{ListRecord, RecentLists};
 
 /// The health of a reflector.
 #[derive(Debug, Clone)]
@@ -131,6 +130,31 @@ fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
+/// The maximum number of records in [`ReflectorStatus::recent_lists`].
+pub(super) const MAX_RECORDS: usize = 16;
+
+/// The cause of a reflector's first list, in its [`ListRecord`].
+pub(super) const INITIAL: &str = "initial";
+
+/// A record of a complete list.
+// client-go has no counterpart: it counts lists, and logs the cause of a relist.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ListRecord {
+    /// Why the reflector listed: `initial`, or one of the causes in
+    /// [`ReflectorCounts::relists`](super::ReflectorCounts::relists).
+    pub cause: &'static str,
+    /// The error that made the list necessary, if there was one.
+    pub error: Option<String>,
+    /// The time at which the list was complete.
+    pub completed: Instant,
+    /// The duration of the list. If earlier attempts failed and the list was retried without a
+    /// wait, the duration includes these attempts. Attempts before a wait are not included.
+    pub took: Duration,
+    /// The number of objects in the list.
+    pub objects: usize,
+}
+
 /// The status of a reflector. A clone is another handle to the same status.
 #[derive(Clone)]
 pub struct ReflectorStatus {
@@ -147,7 +171,8 @@ pub(super) struct Notes {
     pub(super) quarantined: HashMap<ObjectKey, RejectedObject>,
     pub(super) quarantined_total: u64,
     pub(super) counts: ReflectorCounts,
-    pub(super) recent_lists: RecentLists,
+    /// The last lists, oldest first.
+    pub(super) recent_lists: VecDeque<ListRecord>,
 }
 
 impl ReflectorStatus {
@@ -222,7 +247,7 @@ impl ReflectorStatus {
     /// reflector listed.
     #[must_use]
     pub fn recent_lists(&self) -> Vec<ListRecord> {
-        self.notes.lock().recent_lists.to_vec()
+        self.notes.lock().recent_lists.iter().cloned().collect()
     }
 }
 

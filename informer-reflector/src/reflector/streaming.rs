@@ -43,13 +43,9 @@ enum StreamListError {
     Unsupported(ListWatchError),
 }
 
-/// The state of a streaming list after a batch of events.
-enum Progress<K> {
-    Going,
-    /// The batch contained the bookmark that ends the list. The fields are the list's resource
-    /// version, and the events that follow the bookmark in the batch.
-    Ended(ResourceVersion, Vec<WatchEvent<K>>),
-}
+/// The end of a streaming list: the resource version of the bookmark that ends the list, and the
+/// events that follow the bookmark in its batch.
+type InitialEnd<K> = (ResourceVersion, Vec<WatchEvent<K>>);
 
 /// The time that is left for receiving a streaming list. When no time is left, the reflector lists
 /// in pages.
@@ -202,14 +198,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Receives the objects of a streaming list. Returns the resource version of the bookmark that
-    /// ends the list, and the events that follow the bookmark in its batch.
+    /// Receives the objects of a streaming list until its end.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,
         listing: &mut Listing<K>,
         pause: Duration,
-    ) -> Result<(ResourceVersion, Vec<WatchEvent<K>>), StreamListError> {
+    ) -> Result<InitialEnd<K>, StreamListError> {
         let mut allowance = Allowance::new(pause);
         loop {
             // Waiting for the store does not use up the allowance.
@@ -221,11 +216,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             })?;
             allowance.spend(since.elapsed());
             let before = listing.received();
-            let batch = next.ok_or(StreamListError::Closed)?;
-            let progress =
-                self.take_initial(batch.map_err(StreamListError::Failed)?, listing, &mut allowance)?;
-            if let Progress::Ended(version, rest) = progress {
-                return Ok((version, rest));
+            let batch = next.ok_or(StreamListError::Closed)?.map_err(StreamListError::Failed)?;
+            if let Some(end) = self.take_initial(batch, listing, &mut allowance)? {
+                return Ok(end);
             }
             listing.check_for_repetitions().map_err(StreamListError::Unsupported)?;
             allowance.add(listing.received() - before);
@@ -234,12 +227,13 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         }
     }
 
+    /// Processes a batch of a streaming list. Returns the end of the list if the batch contains it.
     fn take_initial(
         &mut self,
         batch: Vec<WatchEvent<K>>,
         listing: &mut Listing<K>,
         allowance: &mut Allowance,
-    ) -> Result<Progress<K>, StreamListError> {
+    ) -> Result<Option<InitialEnd<K>>, StreamListError> {
         let mut objects = Vec::with_capacity(batch.len());
         let mut batch = batch.into_iter();
         while let Some(event) = batch.next() {
@@ -266,7 +260,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
                 },
                 WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: true }) => {
                     self.apply_part(objects, listing);
-                    return Ok(Progress::Ended(resource_version, batch.collect()));
+                    return Ok(Some((resource_version, batch.collect())));
                 }
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(StreamListError::Failed(status.into())),
@@ -279,7 +273,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             }
         }
         self.apply_part(objects, listing);
-        Ok(Progress::Going)
+        Ok(None)
     }
 
     fn take_malformed_initial(

@@ -21,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::log::Log;
 use crate::meter::Meter;
 use crate::script::*;
+use crate::server::{MAX_LINES_IN_A_MINUTE, MAX_REQUESTS_IN_A_MINUTE, busiest_minute};
 
 /// The response of the server to one watch request.
 #[derive(Debug, Clone, Copy)]
@@ -98,15 +99,6 @@ impl Hostile {
         self.version.fetch_add(1, Ordering::Relaxed).to_string()
     }
 
-    /// Returns the largest number of requests within any minute.
-    fn busiest_minute(&self) -> usize {
-        let requests = self.requests.lock();
-        let within = |start: &Instant| {
-            requests.iter().filter(|at| *at >= start && **at < *start + Duration::from_secs(60)).count()
-        };
-        requests.iter().map(within).max().unwrap_or(0)
-    }
-
     fn start(&self) -> (ReflectorStatus, DropGuard) {
         let queue = Arc::new(DeltaFifo::new());
         let drain = Arc::clone(&queue);
@@ -174,14 +166,6 @@ impl ListerWatcher<ConfigMap> for Hostile {
     }
 }
 
-/// The limit of requests in any minute. The reflector can send ten requests immediately, one more
-/// for each second, five with a backoff of up to 8 seconds, and then two a minute: 77 in total.
-const MAX_IN_A_MINUTE: usize = 80;
-
-/// The limit of log lines in a minute, on average. Expired versions, for example, log at most three
-/// lines a minute.
-const MAX_LINES_IN_A_MINUTE: usize = 20;
-
 /// The memory limit of a test, in bytes. The server sends only one small object.
 const MAX_MEMORY: usize = 512 * 1024;
 
@@ -193,8 +177,8 @@ fn run(server: &Hostile) {
         let _logging = log.start();
         let (mut status, _stop) = server.start();
         sleep(Duration::from_secs(180)).await;
-        let busiest = server.busiest_minute();
-        assert!(busiest <= MAX_IN_A_MINUTE, "{busiest} requests in a minute");
+        let busiest = busiest_minute(&server.requests.lock());
+        assert!(busiest <= MAX_REQUESTS_IN_A_MINUTE, "{busiest} requests in a minute");
         let lines = std::mem::take(&mut *log.lines.lock());
         assert!(lines.len() <= 3 * MAX_LINES_IN_A_MINUTE, "{lines:#?}");
         assert!(meter.peak() <= MAX_MEMORY, "{} bytes", meter.peak());

@@ -184,13 +184,6 @@ async fn cyclic_pages_are_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resource_that_is_served_again_is_relisted() {
-    let lines =
-        vec![page(vec![], "7"), Line::WatchFails(failure(404, "NotFound")), page(vec![], "50"), watch().1];
-    Run::new(lines).expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 50"]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn silent_list_is_cancelled_and_retried() {
     let mut run = Run::new(vec![Line::HalfPage(vec![item("a", "1")]), page(vec![item("a", "1")], "7")]);
     run.expect_requests(&["list 0 500"]).await;

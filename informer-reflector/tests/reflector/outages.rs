@@ -406,20 +406,11 @@ async fn healthy_reflector_does_not_wait_for_failing_ones() {
     let known = SharedServer::new();
     let away = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
     away.goes_away();
-    let config = || ReflectorConfig::new().server(known.clone());
-    let start = |server: &Server| {
-        let reflector = Reflector::new(Arc::new(server.clone()), Arc::new(DeltaFifo::new()), config());
-        let status = reflector.status();
-        tokio::spawn(reflector.run(CancellationToken::new()));
-        status
-    };
-    let _in_trouble: Vec<_> = (0..50).map(|_| start(&away)).collect();
+    let _in_trouble = Reflectors::sharing(&known, &away, 50);
     sleep(Duration::from_secs(300)).await;
-    let mut status = start(&Server::default());
+    let mut healthy = Reflectors::sharing(&known, &Server::default(), 1);
     let started = Instant::now();
-    while !status.health().is_live() {
-        status.health_changed().await.expect("the reflector runs");
-    }
+    healthy.live().await;
     assert_eq!(started.elapsed(), Duration::ZERO);
     let request_count = away.requests.load(Ordering::Relaxed);
     sleep(Duration::from_secs(60)).await;

@@ -30,13 +30,6 @@ async fn i10_undecodable_object_returns_with_a_valid_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_list_with_a_nameless_object_is_incomplete() {
-    let (_events, line) = watch();
-    let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(None, ""))], "7"), line]);
-    run.expect_notes(&["[a and more]@7"]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn i9_incomplete_list_is_repeated_when_its_watch_ends() {
     let (events, line) = watch();
     let (second, second_line) = watch();

@@ -21,13 +21,6 @@ async fn expired_watch_is_followed_by_a_list_not_older() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_request_refused_as_expired_is_followed_by_a_list() {
-    let lines =
-        vec![page(vec![], "7"), Line::WatchFails(failure(410, "Expired")), page(vec![], "9"), watch().1];
-    Run::new(lines).expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 9"]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn too_many_requests_lead_to_a_wait_without_a_list() {
     let lines = vec![page(vec![], "7"), Line::WatchFails(too_many_requests(100)), watch().1];
     let started = tokio::time::Instant::now();

@@ -123,17 +123,6 @@ async fn streaming_lists_are_retried_after_ten_to_thirty_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_streams_are_remembered_per_client() {
-    let server = SharedServer::new();
-    let config = || ReflectorConfig::new().server(server.clone());
-    let refused = Line::StreamFails(failure(422, "Invalid"));
-    let mut first = Run::streaming_with(vec![refused, page(vec![], "7")], config());
-    first.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
-    let mut second = Run::streaming_with(vec![page(vec![], "7")], config());
-    second.expect_requests(&["list 0 500", "watch 7"]).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn stream_support_is_remembered_per_server() {
     let (one, another) = (SharedServer::new(), SharedServer::new());
     let config = |server: &SharedServer| ReflectorConfig::new().server(server.clone());

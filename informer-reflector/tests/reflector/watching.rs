@@ -14,39 +14,14 @@ async fn initial_list_is_from_the_cache_and_the_watch_continues_it() {
     let mut run = Run::new(vec![page(vec![item("a", "3"), item("b", "4")], "7"), line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_notes(&["[a b]@7"]).await;
-    send(
-        &events,
-        vec![WatchEvent::Added(named("c", "8").into()), WatchEvent::Modified(named("a", "9").into())],
-    );
+    send(&events, vec![added("c", "8"), modified("a", "9")]);
     run.expect_notes(&["+c ~a@9"]).await;
-    send(&events, vec![WatchEvent::Deleted(named("b", "10").into())]);
+    send(&events, vec![deleted("b", "10")]);
     run.expect_notes(&["-b@10"]).await;
     send(&events, vec![bookmark("20")]);
     run.expect_notes(&["@20"]).await;
     assert_eq!(run.status.last_sync_resource_version(), "20".into());
     assert!(run.status.health().is_live());
-}
-
-#[tokio::test(start_paused = true)]
-async fn watch_closed_by_the_server_resumes_at_its_last_version() {
-    let (first, first_line) = watch();
-    let (_second, second_line) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&first, vec![WatchEvent::Added(named("a", "8").into()), bookmark("30")]);
-    drop(first);
-    run.expect_requests(&["watch 30"]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn interrupted_watch_resumes_at_its_last_version() {
-    let (first, first_line) = watch();
-    let (_second, second_line) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&first, vec![WatchEvent::Added(named("a", "8").into())]);
-    first.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("the reflector watches");
-    run.expect_requests(&["watch 8"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,8 +202,7 @@ async fn reflector_yields_within_a_burst_of_events() {
     const BATCH: usize = 250;
     let (events, line) = watch();
     for batch in 0..20 {
-        let changed =
-            |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()).into());
+        let changed = |n: usize| modified("a", &(8 + batch * BATCH + n).to_string());
         send(&events, (0..BATCH).map(changed).collect());
     }
     let (reflect, mut notes) = unspawned(vec![page(vec![], "7"), line]);
@@ -248,7 +222,7 @@ async fn reflector_yields_within_a_burst_of_events() {
 async fn reflector_stops_reading_while_its_store_is_full() {
     let (events, line) = watch();
     for batch in 0..4_u64 {
-        let changed = |n: u64| WatchEvent::Modified(named("a", &(8 + batch * 6_000 + n).to_string()).into());
+        let changed = |n: u64| modified("a", &(8 + batch * 6_000 + n).to_string());
         send(&events, (0..6_000).map(changed).collect());
     }
     let queue = informer_core::DeltaFifo::new();

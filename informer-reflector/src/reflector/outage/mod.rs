@@ -108,10 +108,10 @@ impl Outage {
     }
 
     /// Counts a reflector as failing until the returned value is dropped.
-    pub(super) fn begin_failures(this: &Arc<Self>, resource: &str) -> OutageFailures {
-        this.change(|state| state.failing += 1);
+    pub(super) fn begin_failures(self: &Arc<Self>, resource: &str) -> OutageFailures {
+        self.change(|state| state.failing += 1);
         OutageFailures {
-            outage: Arc::clone(this),
+            outage: Arc::clone(self),
             resource: resource.into(),
             error: String::new(),
             since: Instant::now(),
@@ -196,12 +196,12 @@ impl Outage {
 
     /// Starts the recovery of a reflector that got its first response after an outage. The recovery
     /// ends when the caller drops the returned guard.
-    pub(super) fn begin_recovery(this: &Arc<Self>) -> Recovery {
-        this.change(|state| {
+    pub(super) fn begin_recovery(self: &Arc<Self>) -> Recovery {
+        self.change(|state| {
             state.recovering.pending += 1;
             state.queue.permit_more(Instant::now());
         });
-        Recovery { outage: Arc::clone(this), outcome: None }
+        Recovery { outage: Arc::clone(self), outcome: None }
     }
 
     pub(super) fn count_response(&self) {
@@ -275,17 +275,65 @@ pub(super) struct Recovery {
     outage: Arc<Outage>,
     /// How the recovery ended. `None` during the recovery, and if the server becomes unavailable
     /// again or the reflector is stopped.
-    outcome: Option<Outcome>,
-}
-
-impl Recovery {
-    pub(super) fn finish_recovery(mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
-    }
+    pub(super) outcome: Option<Outcome>,
 }
 
 impl Drop for Recovery {
     fn drop(&mut self) {
         self.outage.end_recovery(self.outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failures_since(outage: &Arc<Outage>, since: Instant, wait: Duration) -> OutageFailures {
+        let mut failures = outage.begin_failures("pods");
+        (failures.since, failures.wait, failures.count) = (since, wait, 1);
+        failures
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn expected_turn_is_never_in_the_past() {
+        let (outage, start) = (Arc::new(Outage::default()), Instant::now());
+        tokio::time::advance(Duration::from_secs(40)).await;
+        // The first reflector uses a turn. The second has failed for long, so its turn is five
+        // seconds later. The third has just failed, and comes after the second.
+        let first = failures_since(&outage, Instant::now(), Duration::from_millis(40_900));
+        let second = failures_since(&outage, start, Duration::from_secs(41));
+        let third = async {
+            tokio::time::sleep(Duration::from_secs(41)).await;
+            let failures = failures_since(&outage, Instant::now(), Duration::ZERO);
+            let mut reports = 0;
+            let queued = |until: Instant| {
+                reports += 1;
+                assert!(until >= Instant::now(), "report {reports}");
+            };
+            outage.wait_for_turn(&failures, queued).await;
+            reports
+        };
+        let first = outage.wait_for_turn(&first, |_| {});
+        let second = outage.wait_for_turn(&second, |_| {});
+        let ((), (), reports) = tokio::join!(first, second, third);
+        assert!(reports > 1, "the third waits for the turn of the second");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permission_of_a_dropped_wait_passes_to_the_next() {
+        let outage = Arc::new(Outage::default());
+        let failures = failures_since(&outage, Instant::now(), Duration::from_secs(60 * 60));
+        let mut waits: Vec<_> = (0..3).map(|_| Box::pin(outage.wait_for_turn(&failures, |_| {}))).collect();
+        for wait in &mut waits {
+            assert!(futures::poll!(wait).is_pending(), "the backoff of an hour is not over");
+        }
+        let _recovery = outage.begin_recovery();
+        for wait in &mut waits {
+            assert!(futures::poll!(wait).is_pending(), "the first two pause before their requests");
+        }
+        let last = waits.pop().expect("three reflectors wait");
+        drop(waits);
+        let outcome = tokio::time::timeout(Duration::from_secs(1), last).await;
+        assert!(outcome.is_ok(), "the first two have not used their permissions");
     }
 }

@@ -118,12 +118,6 @@ impl Queue {
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
-    /// Returns the earliest time for a turn of `waiter`. Turns of other waiters can delay it.
-    fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
-        let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
-        waiter.ready_at.max(spaced)
-    }
-
     /// Grants a turn to the first reflector whose backoff is over, if enough time has passed since
     /// the last turn.
     pub(super) fn grant_turn(&mut self, now: Instant) {
@@ -172,7 +166,8 @@ impl Queue {
                 && waiter.rank() < own.rank()
         });
         let before = u32::try_from(before.count()).unwrap_or(u32::MAX);
-        let turn = self.turn_of(own, now);
+        // The earliest time for a turn. Turns of other waiters can delay it.
+        let turn = own.ready_at.max(self.last_turn.map_or(now, |last| last + own.spacing(now)));
         // The time can have passed: a waiter with a longer spacing comes first and is not due yet.
         let expected = (turn + own.spacing(now).saturating_mul(before)).max(now);
         let wake_at = if self.extra_permissions > 0 && own.retry_after_until > now {
