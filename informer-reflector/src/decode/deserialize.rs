@@ -103,7 +103,11 @@ impl<'t> Reader<'t> {
         let unexpected = match token {
             Token::Null => Unexpected::Unit,
             Token::Bool(value) => Unexpected::Bool(value),
-            Token::Number(number) => Number::read(self.tape.text(number)).into(),
+            Token::Number(number) => match Number::read(self.tape.text(number)) {
+                Number::Positive(value) => Unexpected::Unsigned(value),
+                Number::Negative(value) => Unexpected::Signed(value),
+                Number::Float(value) => Unexpected::Float(value),
+            },
             Token::Text(_) => Unexpected::Str(""),
             Token::Array(_) => Unexpected::Seq,
             Token::Object(_) => Unexpected::Map,
@@ -142,16 +146,12 @@ impl<'t> Reader<'t> {
         value
     }
 
-    fn number(&mut self) -> Result<&'t str, DecodeError> {
-        match self.read() {
-            Token::Number(number) => Ok(self.tape.text(number)),
-            token => Err(self.mismatch(token)),
-        }
-    }
-
     /// Reads an integer of up to 128 bits.
     fn wide<T: FromStr>(&mut self) -> Result<T, DecodeError> {
-        self.number()?.parse().map_err(|_| DecodeError::custom(""))
+        match self.read() {
+            Token::Number(number) => self.tape.text(number).parse().map_err(|_| DecodeError::custom("")),
+            token => Err(self.mismatch(token)),
+        }
     }
 }
 
@@ -258,7 +258,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match self.read() {
-            Token::Object(extent) if extent.len == 1 => visitor.visit_enum(Variant { reader: self }),
+            Token::Object(extent) if extent.len == 1 => visitor.visit_enum(self),
             Token::Text(name) => {
                 // This can be the tag of an adjacently tagged enum. Skipped values in its content
                 // are not noted, because a field that this variant lacks can be another variant's.
@@ -344,34 +344,30 @@ impl<'de> MapAccess<'de> for Members<'_, '_> {
     }
 }
 
-/// An enum variant with content. In JSON, it is an object with one member.
-struct Variant<'r, 't> {
-    reader: &'r mut Reader<'t>,
-}
-
-impl<'de> EnumAccess<'de> for Variant<'_, '_> {
+/// Reads an enum variant with content. In JSON, it is an object with one member.
+impl<'de> EnumAccess<'de> for &mut Reader<'_> {
     type Error = DecodeError;
     type Variant = Self;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), DecodeError> {
-        let name = Name { text: self.reader.text()? };
+        let name = Name { text: self.text()? };
         Ok((seed.deserialize(name)?, self))
     }
 }
 
-impl<'de> VariantAccess<'de> for Variant<'_, '_> {
+impl<'de> VariantAccess<'de> for &mut Reader<'_> {
     type Error = DecodeError;
 
     fn unit_variant(self) -> Result<(), DecodeError> {
-        serde::Deserialize::deserialize(self.reader)
+        serde::Deserialize::deserialize(self)
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DecodeError> {
-        seed.deserialize(self.reader)
+        seed.deserialize(self)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DecodeError> {
-        self.reader.deserialize_seq(visitor)
+        self.deserialize_seq(visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -379,6 +375,6 @@ impl<'de> VariantAccess<'de> for Variant<'_, '_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        self.reader.deserialize_map(visitor)
+        self.deserialize_map(visitor)
     }
 }

@@ -57,22 +57,6 @@ impl Error for DecodeError {
         Self::new(format!("unexpected {}", kind_of(unexpected)))
     }
 
-    fn invalid_value(_: Unexpected<'_>, _: &dyn serde::de::Expected) -> Self {
-        Self::custom("")
-    }
-
-    fn invalid_length(_: usize, _: &dyn serde::de::Expected) -> Self {
-        Self::custom("")
-    }
-
-    fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
-        Self::custom("")
-    }
-
-    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
-        Self::custom("")
-    }
-
     fn missing_field(field: &'static str) -> Self {
         Self::new(format!("missing field \"{field}\""))
     }

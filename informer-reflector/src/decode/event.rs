@@ -46,7 +46,6 @@ impl EventDecoder {
     }
 
     fn decode_line<K>(&mut self, line: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
-        let broken = || Ok(unknown(rejected(&Tape::default(), invalid_json(line))));
         let repaired = Repaired::new(line);
         let text = &*repaired.text;
         match Envelope::read(text, &self.skipped) {
@@ -57,7 +56,7 @@ impl EventDecoder {
                 self.decode_object(event_type, &Arrived { tape: object.tape, protobuf: None })
             }
             Ok(_) if is_json(text) => Ok(not_an_event(text)),
-            _ => broken(),
+            _ => Ok(unknown(rejected(&Tape::default(), invalid_json(line)))),
         }
     }
 
@@ -67,10 +66,8 @@ impl EventDecoder {
                 if let Some(event) = self.decode_directly(event_type, &object) {
                     return Ok(event);
                 }
-                let unread = match event_type.skipped(&self.skipped) {
-                    skipped if event_type.is_data() => self.form.unread_fields(skipped),
-                    skipped => skipped,
-                };
+                let skipped = event_type.skipped(&self.skipped);
+                let unread = if event_type.is_data() { self.form.unread_fields(skipped) } else { skipped };
                 let tape = read_object(&object, unread);
                 let protobuf = object.message().map(|message| (message, object.raw));
                 self.decode_object(event_type, &Arrived { tape, protobuf })

@@ -77,7 +77,7 @@ impl ExpectedType {
     /// not the expected one.
     pub(super) fn refusal(&self, object: &Tape<'_>) -> Option<String> {
         // The Rust type can have the unknown fields, and their values would be lost.
-        if object.has_unknown_fields() && self.has_other_fields() && !self.metadata_only {
+        if object.has_unknown_fields && self.has_other_fields() && !self.metadata_only {
             return Some("it has unknown protobuf fields; the next request will be for JSON".to_owned());
         }
         let is = |stated: &str, expected: &str, metadata_only: &str| {

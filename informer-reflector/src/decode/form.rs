@@ -83,7 +83,7 @@ impl Form {
         // Fields to skip are learned from a sample of the objects only, because that takes time.
         let mut ignored = skipped.count_object().then(Vec::new);
         let object = match self {
-            Self::Decoded(decode) => decode.tape(&arrived.tape, ignored.as_mut()),
+            Self::Decoded(decode) => (decode.tape)(&arrived.tape, ignored.as_mut()),
             Self::Encoded(encoder) => encoder.object(arrived, skipped.root(), ignored.as_mut()),
         };
         if let Some(ignored) = ignored {
@@ -142,7 +142,7 @@ impl Encoder {
             _ => {
                 // The object is decoded only to check that it can be decoded later, and to fill
                 // `ignored`.
-                drop(self.decode.tape(tape, ignored)?);
+                drop((self.decode.tape)(tape, ignored)?);
                 let mut json = String::new();
                 tape.write_json(0, &mut json);
                 Encoded::new(json.as_bytes(), metadata.family(), Arc::clone(&self.json))
@@ -223,7 +223,7 @@ impl FromJson {
     }
 
     pub(crate) fn read(&self, bytes: &[u8]) -> Option<OwnedObject<AnyObject>> {
-        with_tape(bytes, &NOTHING_PRUNED, |tape| self.decode.tape(tape, None).ok())
+        with_tape(bytes, &NOTHING_PRUNED, |tape| (self.decode.tape)(tape, None).ok())
     }
 }
 
@@ -261,7 +261,7 @@ impl DecodeBytes for FromProtobuf {
         let direct = self.decode.direct(self.message).and_then(|direct| (direct.read)(bytes));
         direct.unwrap_or_else(|| {
             let tape = protobuf::read(self.message, bytes, &NOTHING_PRUNED);
-            self.decode.tape(&tape, None).expect("every checked message decodes to this type")
+            (self.decode.tape)(&tape, None).expect("every checked message decodes to this type")
         })
     }
 

@@ -75,7 +75,7 @@ impl<'j> Scanner<'j> {
     /// arrays and objects in the value.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         // Tokens can refer only to texts of their own tape, so the tape gets a copy.
-        self.start = tape.decoded(self.text).start();
+        self.start = tape.decoded(self.text).start as usize;
         self.write_value(tape, None, depth)
     }
 
@@ -114,63 +114,60 @@ impl<'j> Scanner<'j> {
         let opened = tape.open();
         let mut len = 0;
         self.at += 1;
-        if self.next_byte()? == b'}' {
-            self.at += 1;
-            tape.close_object(opened, len);
-            return Ok(());
-        }
-        loop {
+        self.elements(b'}', |scanner| {
             let name_at = tape.len();
-            self.next_byte()?;
-            self.write_text(tape)?;
-            self.expect(b':')?;
+            scanner.next_byte()?;
+            scanner.write_text(tape)?;
+            scanner.expect(b':')?;
             let field = pruned.and_then(|level| level.field(tape.text_at(name_at)));
             match field {
                 // I9: a damaged name can be that of the namespace, so the tape must contain it.
                 Some(Field::Whole) if !tape.text_at(name_at).contains(INVALID) => {
                     tape.truncate(name_at);
-                    self.skip()?;
+                    scanner.skip()
                 }
                 _ => {
-                    let inner = field.and_then(Field::inside);
-                    self.write_value(tape, inner, depth)?;
                     len += 1;
+                    scanner.write_value(tape, field.and_then(Field::inside), depth)
                 }
             }
-            if self.read_end(b'}')? {
-                tape.close_object(opened, len);
-                return Ok(());
-            }
-        }
+        })?;
+        tape.close(opened, Token::Object, len);
+        Ok(())
     }
 
     fn write_array(&mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         let opened = tape.open();
         let mut len = 0;
         self.at += 1;
-        if self.next_byte()? == b']' {
+        self.elements(b']', |scanner| {
+            len += 1;
+            scanner.write_value(tape, None, depth)
+        })?;
+        tape.close(opened, Token::Array, len);
+        Ok(())
+    }
+
+    /// Calls `element` at each element of an array, or at each member of an object, and reads the
+    /// commas between them and the closing `bracket`. The opening bracket has already been read.
+    fn elements(
+        &mut self,
+        bracket: u8,
+        mut element: impl FnMut(&mut Self) -> Result<(), NoValue>,
+    ) -> Result<(), NoValue> {
+        if self.next_byte()? == bracket {
             self.at += 1;
-            tape.close_array(opened, len);
             return Ok(());
         }
         loop {
-            self.write_value(tape, None, depth)?;
-            len += 1;
-            if self.read_end(b']')? {
-                tape.close_array(opened, len);
-                return Ok(());
+            element(self)?;
+            let byte = self.next_byte()?;
+            self.at += 1;
+            match byte {
+                b',' => {}
+                byte if byte == bracket => return Ok(()),
+                _ => return Err(NoValue::Broken),
             }
-        }
-    }
-
-    /// Reads the comma or the bracket after an element, and returns whether it is the bracket.
-    fn read_end(&mut self, bracket: u8) -> Result<bool, NoValue> {
-        let byte = self.next_byte()?;
-        self.at += 1;
-        match byte {
-            b',' => Ok(false),
-            byte if byte == bracket => Ok(true),
-            _ => Err(NoValue::Broken),
         }
     }
 
@@ -212,7 +209,8 @@ impl<'j> Scanner<'j> {
     fn number(&mut self) -> Result<Token, NoValue> {
         let start = self.at;
         self.skip()?;
-        if !is_number(&self.text[start..self.at]) {
+        // The text does not begin like another value, so it is a number if it is JSON.
+        if !is_json(&self.text[start..self.at]) {
             return Err(NoValue::Broken);
         }
         Ok(Token::Number(self.span(start..self.at)))
@@ -224,20 +222,11 @@ impl<'j> Scanner<'j> {
         mut member: impl FnMut(&mut Self, &str) -> Result<(), NoValue>,
     ) -> Result<(), NoValue> {
         self.expect(b'{')?;
-        if self.next_byte()? == b'}' {
-            self.at += 1;
-            return Ok(());
-        }
-        loop {
-            self.next_byte()?;
-            let name = self.string()?.inner;
-            self.expect(b':')?;
-            self.next_byte()?;
-            member(self, name)?;
-            if self.read_end(b'}')? {
-                return Ok(());
-            }
-        }
+        self.elements(b'}', |scanner| {
+            let name = scanner.string()?.inner;
+            scanner.expect(b':')?;
+            member(scanner, name)
+        })
     }
 
     /// Reads a value and returns its JSON unchanged.
@@ -351,25 +340,6 @@ fn next_special(json: &[u8], mut at: usize) -> Option<usize> {
     }
     let is_special = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
     json.get(at..)?.iter().position(is_special).map(|found| at + found)
-}
-
-/// Returns whether a text is a number of JSON, such as `-1.5e3`.
-fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let whole = digits.bytes().take_while(u8::is_ascii_digit).count();
-    let has_leading_zero = whole > 1 && digits.starts_with('0');
-    whole > 0 && !has_leading_zero && (whole == digits.len() || is_fraction(&digits[whole..]))
-}
-
-/// Returns whether a text is a fraction and an exponent, both optional, such as `.5e-3`.
-fn is_fraction(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (fraction, exponent) = match text.split_once(['e', 'E']) {
-        Some((fraction, exponent)) => (fraction, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
-        None => (text, None),
-    };
-    let is_fraction = fraction.is_empty() || fraction.strip_prefix('.').is_some_and(digits);
-    is_fraction && exponent.is_none_or(digits)
 }
 
 pub(super) fn is_json(text: &str) -> bool {

@@ -15,12 +15,14 @@ use kube::core::ListMeta;
 use kube_messages::Message;
 use serde::de::DeserializeOwned;
 
+use super::deserialize::deserialize;
 use super::expected::ExpectedType;
 use super::form::{Arrived, Form};
 use super::identity::rejected;
 use super::prune_paths::PrunePaths;
 use super::repair::Repaired;
 use super::skipped::Skipped;
+use super::tape::Tape;
 use super::{DEFAULT_MAX_OBJECT_SIZE, Decode, Encoding, status_in};
 
 /// The number of bytes to collect before items are decoded. Smaller amounts would end within an
@@ -232,13 +234,23 @@ impl<K> ListDecoder<K> {
         items
     }
 
-    /// Converts an arrived item to the form in which it is stored. Also adds 1 to the number of
-    /// items.
-    fn item_of(&mut self, item: &Arrived<'_>) -> Result<OwnedObject<K>, RejectedObject> {
+    /// Converts an arrived item to the form in which it is stored, and appends it to `items`. Fails
+    /// if the item does not have the expected type.
+    fn push_item(&mut self, item: &Arrived<'_>, items: &mut Items<K>) -> Result<(), ListWatchError> {
+        if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&item.tape)) {
+            return Err(self.unexpected(&why));
+        }
         self.items += 1;
         let object = self.form.object(item, &mut self.skipped);
         // I10: an undecodable item is returned as a rejected object, and the list continues.
-        object.map(OwnedObject::cast).map_err(|error| rejected(&item.tape, error.to_string()))
+        items.push(object.map(OwnedObject::cast).map_err(|error| rejected(&item.tape, error.to_string())));
+        Ok(())
+    }
+
+    /// Converts a value to its Rust type. `otherwise` is the error message for a value of the wrong
+    /// type.
+    fn typed<T: DeserializeOwned>(&self, value: &Tape<'_>, otherwise: &str) -> Result<T, ListWatchError> {
+        deserialize(value).map_err(|_| self.not_a_list(otherwise))
     }
 
     /// Checks the type of the list, once both `kind` and `apiVersion` have been read.

@@ -48,6 +48,8 @@ type FromTape = fn(&Tape<'_>, Option<&mut Vec<usize>>) -> Result<OwnedObject<Any
 /// for all types.
 #[derive(Clone, Copy)]
 pub(crate) struct Decode {
+    /// Turns a tape into an object. Adds to the vector the indexes on the tape of values for which
+    /// the Rust type has no field.
     tape: FromTape,
     direct: Option<Direct>,
 }
@@ -58,16 +60,6 @@ impl Decode {
             deserialize_noting::<K>(tape, ignored).map(|object| OwnedObject::new(object).cast())
         };
         Self { tape, direct: direct::<K>() }
-    }
-
-    /// Turns a tape into an object. Adds to `ignored` the indexes on the tape of values for which
-    /// the Rust type has no field.
-    pub(crate) fn tape(
-        self,
-        tape: &Tape<'_>,
-        ignored: Option<&mut Vec<usize>>,
-    ) -> Result<OwnedObject<AnyObject>, DecodeError> {
-        (self.tape)(tape, ignored)
     }
 
     /// Returns the decoder that needs no tape, if there is one for this message.

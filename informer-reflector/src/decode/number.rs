@@ -1,6 +1,6 @@
 //! [`Number`]: a JSON number, as the Rust type that a visitor receives.
 
-use serde::de::{Error, Unexpected, Visitor};
+use serde::de::{Error, Visitor};
 
 use super::error::DecodeError;
 
@@ -28,16 +28,6 @@ impl Number {
             Self::Negative(value) => visitor.visit_i64(value),
             Self::Float(value) if value.is_finite() => visitor.visit_f64(value),
             Self::Float(_) => Err(DecodeError::custom("")),
-        }
-    }
-}
-
-impl From<Number> for Unexpected<'_> {
-    fn from(number: Number) -> Self {
-        match number {
-            Number::Positive(value) => Self::Unsigned(value),
-            Number::Negative(value) => Self::Signed(value),
-            Number::Float(value) => Self::Float(value),
         }
     }
 }

@@ -14,7 +14,7 @@ use kube_messages::{Content, Field, Fields, Malformed, Message, Messages, Shape,
 use super::envelope::Unknown;
 use super::json::{MAX_DEPTH, TOO_DEEP};
 use super::prune_paths::{self, Level};
-use super::tape::{Opened, TYPICAL_TOKENS, Tape, Token};
+use super::tape::{Extent, Opened, TYPICAL_TOKENS, Tape, Token};
 pub(super) use check::check;
 use check::lacks_required_time;
 pub(super) use prune::prune;
@@ -38,10 +38,10 @@ pub(super) fn read_object(unknown: &Unknown<'_>, pruned: &Level) -> Tape<'static
     match unknown.message() {
         Some(message) => {
             let len = object.members(message, unknown.raw, Some(pruned), MAX_DEPTH);
-            object.close_object(opened, len + 2);
+            object.close(opened, Token::Object, len + 2);
         }
         None => {
-            object.close_object(opened, 2);
+            object.close(opened, Token::Object, 2);
             object.tape.reject("a type without a known protobuf message");
         }
     }
@@ -64,7 +64,7 @@ struct Object<const WRITES: bool> {
 
 impl Object<true> {
     fn writer(bytes: &[u8], pruned: &Level) -> Self {
-        let (tokens, texts) = if pruned.prunes_others() {
+        let (tokens, texts) = if pruned.prunes_others {
             TYPICAL_METADATA
         } else {
             // Texts take most of the bytes, so the number of bytes is a good estimate for them.
@@ -85,15 +85,9 @@ impl<const WRITES: bool> Object<WRITES> {
         if WRITES { self.tape.open() } else { Opened::default() }
     }
 
-    fn close_array(&mut self, opened: Opened, len: usize) {
+    fn close(&mut self, opened: Opened, token: impl FnOnce(Extent) -> Token, len: usize) {
         if WRITES {
-            self.tape.close_array(opened, len);
-        }
-    }
-
-    fn close_object(&mut self, opened: Opened, len: usize) {
-        if WRITES {
-            self.tape.close_object(opened, len);
+            self.tape.close(opened, token, len);
         }
     }
 
@@ -104,7 +98,7 @@ impl<const WRITES: bool> Object<WRITES> {
         }
         let opened = self.open();
         let len = self.members(message, bytes, pruned, depth);
-        self.close_object(opened, len);
+        self.close(opened, Token::Object, len);
     }
 
     /// Reads the fields of a message, and appends them to the tape as members of an object. Returns
@@ -125,15 +119,17 @@ impl<const WRITES: bool> Object<WRITES> {
                     return len;
                 }
                 Err(Malformed) => {
-                    self.reject_members(&Malformed.to_string());
+                    // One member with an invalid name and the value null replaces the unread fields.
+                    // I9: the namespace can be among the unread fields, so `has_unreadable_metadata`
+                    // looks for such a name.
+                    self.reject_malformed();
+                    self.push(Token::Null);
                     return len + 1;
                 }
             };
             let Some(field) = message.field(number) else {
                 // Go writes zero values of fields that JSON omits.
-                if !matches!(content, Content::Number(0) | Content::Bytes([]) | Content::Double(0.0)) {
-                    self.tape.record_unknown_field();
-                }
+                self.tape.has_unknown_fields |= !is_zero(content);
                 continue;
             };
             let pruned_field = pruned.and_then(|level| level.field(field.name));
@@ -186,7 +182,7 @@ impl<const WRITES: bool> Object<WRITES> {
             len += 1;
             next = next_element(field.number, fields);
         }
-        self.close_array(opened, len);
+        self.close(opened, Token::Array, len);
     }
 
     /// Reads a map: the entry `first`, and the entries at the start of `fields`. Appends the
@@ -218,7 +214,7 @@ impl<const WRITES: bool> Object<WRITES> {
             }
             next = next_element(field.number, fields);
         }
-        self.close_object(opened, len);
+        self.close(opened, Token::Object, len);
         len
     }
 
@@ -261,7 +257,7 @@ impl<const WRITES: bool> Object<WRITES> {
         match chosen {
             None if message.fields.iter().all(|field| field.shape == Shape::List) => {
                 let opened = self.open();
-                self.close_array(opened, 0);
+                self.close(opened, Token::Array, 0);
             }
             None => self.push(Token::Null),
             Some((field, content, mut rest)) if field.shape == Shape::List => {
@@ -275,16 +271,20 @@ impl<const WRITES: bool> Object<WRITES> {
 /// Returns whether a field with this content is absent or `null` in the object's JSON. For example,
 /// JSON omits an empty text in a [`Shape::Plain`] field, and has `null` for a time without a value.
 fn is_absent(field: &Field, content: Content<'_>) -> bool {
-    let is_empty = matches!(content, Content::Number(0) | Content::Bytes([]));
-    let is_zero = is_empty || matches!(content, Content::Double(0.0));
     match field.value_type {
-        Type::Time | Type::MicroTime => field.shape != Shape::List && is_empty,
-        Type::Json => field.shape != Shape::List && is_empty,
+        Type::Time | Type::MicroTime | Type::Json => {
+            field.shape != Shape::List && matches!(content, Content::Number(0) | Content::Bytes([]))
+        }
         Type::Message(_) | Type::Quantity | Type::IntOrString => false,
         Type::Text | Type::Bool | Type::Int | Type::Long | Type::Double | Type::Bytes => {
-            field.shape == Shape::Plain && is_zero
+            field.shape == Shape::Plain && is_zero(content)
         }
     }
+}
+
+/// Returns whether a content is zero or empty.
+pub(super) fn is_zero(content: Content<'_>) -> bool {
+    matches!(content, Content::Number(0) | Content::Bytes([]) | Content::Double(0.0))
 }
 
 /// Reads the next element of the list or map with the field number `list`. If the next field has

@@ -49,7 +49,7 @@ pub(super) struct Level {
     /// The names of the fields that have a rule, each with its rule.
     fields: Vec<(Box<str>, Field)>,
     /// Whether fields without a rule in `fields` are pruned. If `false`, these fields are kept.
-    prunes_others: bool,
+    pub(super) prunes_others: bool,
 }
 
 pub(super) static NOTHING_PRUNED: Level = Level { fields: Vec::new(), prunes_others: false };
@@ -131,16 +131,11 @@ impl PrunePaths {
     /// Returns paths that prune all fields of an object except `apiVersion`, `kind` and `metadata`.
     /// Fields of metadata that `self` prunes are pruned too.
     pub(super) fn metadata_only(&self) -> Self {
-        let kept = ["apiVersion", "kind", "metadata"];
-        let mut root = Level::clone(&self.root);
-        root.fields.retain(|(name, _)| kept.contains(&&**name));
-        for field in kept {
-            if root.fields.iter().all(|(name, _)| **name != *field) {
-                root.fields.push((field.into(), Field::Inside(Level::default())));
-            }
-        }
-        root.prunes_others = true;
-        Self { root: Arc::new(root) }
+        let kept = ["apiVersion", "kind", "metadata"].map(|name| {
+            let known = self.root.fields.iter().find(|(known, _)| **known == *name);
+            known.cloned().unwrap_or_else(|| (name.into(), Field::Inside(Level::default())))
+        });
+        Self { root: Arc::new(Level { fields: kept.into(), prunes_others: true }) }
     }
 
     /// Adds the path of a field that the decoder has learned to skip. Does nothing in two cases:
@@ -215,10 +210,6 @@ impl Level {
         let kept = kept.iter().map(|name| (Box::from(*name), Field::Inside(Self::default())));
         let metadata = Self { fields: kept.collect(), prunes_others: true };
         Self { fields: vec![("metadata".into(), Field::Inside(metadata))], prunes_others: true }
-    }
-
-    pub(super) fn prunes_others(&self) -> bool {
-        self.prunes_others
     }
 
     /// Adds the path of a field to prune. Each object on the path can have rules for at most

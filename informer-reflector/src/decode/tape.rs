@@ -32,7 +32,7 @@ pub(crate) struct Tape<'b> {
     problem: Option<String>,
     /// Whether the object has unknown protobuf fields: [`kube_messages`] does not describe them.
     /// Unknown fields that are zero or empty do not count.
-    has_unknown_fields: bool,
+    pub(super) has_unknown_fields: bool,
 }
 
 /// A value, or the start of an array or object. The members of an object are pairs of a text and a
@@ -53,7 +53,7 @@ pub(super) enum Token {
 /// through `decoded`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    start: u32,
+    pub(super) start: u32,
     len: u32,
 }
 
@@ -69,12 +69,6 @@ pub(super) struct Extent {
 /// An array or object that is not complete yet: the index of its first token.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Opened(usize);
-
-impl Span {
-    pub(super) fn start(self) -> usize {
-        self.start as usize
-    }
-}
 
 impl<'b> Tape<'b> {
     /// Creates an empty tape whose tokens can refer to `body`, which must have less than 4 GiB.
@@ -116,23 +110,17 @@ impl<'b> Tape<'b> {
         self.push(Token::Number(Self::span(start..self.body.len() + self.decoded.len())));
     }
 
-    /// Starts an array or object, which `close_array` or `close_object` completes.
+    /// Starts an array or object, which [`close`](Self::close) completes.
     pub(super) fn open(&mut self) -> Opened {
         let opened = Opened(self.tokens.len());
         self.push(Token::Null);
         opened
     }
 
-    pub(super) fn close_array(&mut self, opened: Opened, len: usize) {
-        self.close(opened, Token::Array(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) }));
-    }
-
-    pub(super) fn close_object(&mut self, opened: Opened, len: usize) {
-        self.close(opened, Token::Object(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) }));
-    }
-
-    fn close(&mut self, opened: Opened, token: Token) {
-        self.tokens[opened.0] = token;
+    /// Completes an array or object with `len` elements. `token` is [`Token::Array`] or
+    /// [`Token::Object`].
+    pub(super) fn close(&mut self, opened: Opened, token: impl FnOnce(Extent) -> Token, len: usize) {
+        self.tokens[opened.0] = token(Extent { len: u32_of(len), end: u32_of(self.tokens.len()) });
     }
 
     pub(super) fn truncate(&mut self, len: usize) {
@@ -151,16 +139,6 @@ impl<'b> Tape<'b> {
         // An empty text would count as a valid namespace.
         let invalid = self.decoded(INVALID.encode_utf8(&mut [0; 4]));
         self.push(Token::Text(invalid));
-    }
-
-    /// Records that the object has an unknown protobuf field, because [`kube_messages`] does not
-    /// describe the field.
-    pub(super) fn record_unknown_field(&mut self) {
-        self.has_unknown_fields = true;
-    }
-
-    pub(super) fn has_unknown_fields(&self) -> bool {
-        self.has_unknown_fields
     }
 
     pub(super) fn problem(&self) -> Option<&str> {

@@ -186,11 +186,8 @@ impl<K> WatchDecoder<K> {
 
     fn decode_line(&mut self, line: &[u8]) -> Result<Option<WatchEvent<K>>, ListWatchError> {
         self.check_length(line.len())?;
-        let line = match line.strip_prefix(BYTE_ORDER_MARK) {
-            Some(line) if !self.recognized => line,
-            _ => line,
-        };
-        let line = line.trim_ascii();
+        let unmarked = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| !self.recognized);
+        let line = unmarked.unwrap_or(line).trim_ascii();
         if line.is_empty() {
             return Ok(None);
         }

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
 use kube_messages::{Content, Fields};
 
-use super::protobuf::{IntOrText, next_element, only_field, timestamp};
+use super::protobuf::{IntOrText, is_zero, next_element, only_field, timestamp};
 
 pub(super) use messages::direct;
 
@@ -159,10 +159,6 @@ fn map<V: Value>(
 /// zero nor empty, so that the object is decoded with a tape.
 fn unknown(field: &Occurrence<'_, '_>) -> Option<()> {
     is_zero(field.content).then_some(())
-}
-
-fn is_zero(content: Content<'_>) -> bool {
-    matches!(content, Content::Number(0) | Content::Bytes([]) | Content::Double(0.0))
 }
 
 impl<V: Value> SingleField for V {

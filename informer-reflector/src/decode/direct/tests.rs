@@ -89,7 +89,7 @@ fn count_direct<K: DeserializeOwned + PartialEq + Debug + Send + Sync + 'static>
         damage(&mut bytes, &mut random);
         let Some(object) = (decoder.read)(&bytes) else { continue };
         let tape = protobuf::read(message, &bytes, &NOTHING_PRUNED);
-        let expected = Decode::of::<K>().tape(&tape, None);
+        let expected = (Decode::of::<K>().tape)(&tape, None);
         let expected = expected.unwrap_or_else(|error| panic!("{}, seed {seed}: {error}", decoder.message));
         let (object, expected) = (object.downcast_ref::<K>(), expected.downcast_ref::<K>());
         assert_eq!(object, expected, "{}, seed {seed}", decoder.message);

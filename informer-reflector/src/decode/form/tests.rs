@@ -153,7 +153,7 @@ fn i10_damaged_message_is_rejected_or_decodes() {
             damaged[index.index(len)] = byte;
         }
         let tape = protobuf::read(of_pods, &damaged, &NOTHING_PRUNED);
-        prop_assert!(tape.problem().is_some() || Decode::of::<Pod>().tape(&tape, None).is_ok());
+        prop_assert!(tape.problem().is_some() || (Decode::of::<Pod>().tape)(&tape, None).is_ok());
         let problem = protobuf::check(of_pods, &damaged).err();
         prop_assert_eq!(problem.as_deref(), tape.problem());
         let form = Form::Decoded(Decode::of::<Pod>());

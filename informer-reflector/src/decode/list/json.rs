@@ -2,14 +2,13 @@
 
 use informer_core::ListWatchError;
 use kube::core::ListMeta;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 
 use super::{Field, Items, ListDecoder, State};
 use crate::decode::BYTE_ORDER_MARK;
-use crate::decode::deserialize::deserialize;
 use crate::decode::form::Arrived;
-use crate::decode::json::{NoValue, read};
-use crate::decode::prune_paths::NOTHING_PRUNED;
+use crate::decode::json::{NoValue, Value, read};
+use crate::decode::prune_paths::{Level, NOTHING_PRUNED};
 use crate::decode::repair::{INVALID_UTF8, Repaired};
 
 impl<K> ListDecoder<K> {
@@ -63,9 +62,8 @@ impl<K> ListDecoder<K> {
 
     /// Reads the name of a field and the colon after it. Returns `false` if more bytes are needed.
     fn field(&mut self, rest: &str) -> Result<bool, ListWatchError> {
-        let Some((name, len)) = self.typed::<String>(rest, "it is not valid JSON")? else {
-            return Ok(false);
-        };
+        let Some(Value { tape, len }) = self.next_value(rest, &NOTHING_PRUNED)? else { return Ok(false) };
+        let name: String = self.typed(&tape, "it is not valid JSON")?;
         let after = &rest.as_bytes()[len..];
         let Some(blank) = after.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(false) };
         if after[blank] != b':' {
@@ -85,37 +83,23 @@ impl<K> ListDecoder<K> {
     /// Reads the whole value of a field. Returns `false` if more bytes are needed. Must not be
     /// called for the array of items, which [`item`](Self::item) reads.
     fn value(&mut self, rest: &str, field: Field) -> Result<bool, ListWatchError> {
-        let len = match field {
-            Field::Kind => {
-                self.typed::<Option<String>>(rest, "its kind is not a string")?.map(|(kind, len)| {
-                    self.head.kind = kind;
-                    len
-                })
-            }
+        let Some(Value { tape, len }) = self.next_value(rest, &NOTHING_PRUNED)? else { return Ok(false) };
+        match field {
+            Field::Kind => self.head.kind = self.typed(&tape, "its kind is not a string")?,
             Field::ApiVersion => {
-                let version = self.typed::<Option<String>>(rest, "its API version is not a string")?;
-                version.map(|(version, len)| {
-                    self.head.api_version = version;
-                    len
-                })
+                self.head.api_version = self.typed(&tape, "its API version is not a string")?;
             }
             Field::Metadata => {
-                let metadata = self.typed::<Option<ListMeta>>(rest, "its metadata is not that of a list")?;
-                metadata.map(|(metadata, len)| {
-                    self.head.metadata = metadata.unwrap_or_default();
-                    len
-                })
+                let metadata = self.typed::<Option<ListMeta>>(&tape, "its metadata is not that of a list")?;
+                self.head.metadata = metadata.unwrap_or_default();
             }
             // Go writes a nil slice as null.
-            Field::Items => self.typed::<()>(rest, "its items are not an array")?.map(|((), len)| {
+            Field::Items => {
+                self.typed::<()>(&tape, "its items are not an array")?;
                 self.head.has_items = true;
-                len
-            }),
-            Field::Other => {
-                self.typed::<IgnoredAny>(rest, "it is not valid JSON")?.map(|(IgnoredAny, len)| len)
             }
-        };
-        let Some(len) = len else { return Ok(false) };
+            Field::Other => _ = self.typed::<IgnoredAny>(&tape, "it is not valid JSON")?,
+        }
         self.read += len;
         self.state = match self.head.kind.as_deref() {
             Some("Table") => return Err(self.not_a_list("it is a Table, which was not requested")),
@@ -129,37 +113,21 @@ impl<K> ListDecoder<K> {
     }
 
     fn item(&mut self, body: &Repaired<'_>, items: &mut Items<K>) -> Result<bool, ListWatchError> {
-        let mut found = match read(&body.text[self.read..], self.skipped.root()) {
-            Ok(found) => found,
-            Err(NoValue::Incomplete) => return Ok(false),
-            Err(NoValue::Broken) => return Err(self.not_a_list("it is not valid JSON")),
-        };
-        if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&found.tape)) {
-            return Err(self.unexpected(&why));
+        let item = self.next_value(&body.text[self.read..], self.skipped.root())?;
+        let Some(Value { mut tape, len }) = item else { return Ok(false) };
+        if body.is_repaired(self.read..self.read + len) {
+            tape.reject(INVALID_UTF8);
         }
-        if body.is_repaired(self.read..self.read + found.len) {
-            found.tape.reject(INVALID_UTF8);
-        }
-        items.push(self.item_of(&Arrived { tape: found.tape, protobuf: None }));
-        self.read += found.len;
+        self.push_item(&Arrived { tape, protobuf: None }, items)?;
+        self.read += len;
         self.state = State::AfterItem;
         Ok(true)
     }
 
-    /// Decodes the JSON value at the start of `rest`. Returns the value and its length; `None` if
-    /// more bytes are needed.
-    ///
-    /// `otherwise` is the error message for a value of the wrong type.
-    fn typed<T: DeserializeOwned>(
-        &self,
-        rest: &str,
-        otherwise: &str,
-    ) -> Result<Option<(T, usize)>, ListWatchError> {
-        match read(rest, &NOTHING_PRUNED) {
-            Ok(found) => match deserialize(&found.tape) {
-                Ok(value) => Ok(Some((value, found.len))),
-                Err(_) => Err(self.not_a_list(otherwise)),
-            },
+    /// Reads the JSON value at the start of `rest`. Returns `None` if more bytes are needed.
+    fn next_value<'j>(&self, rest: &'j str, pruned: &Level) -> Result<Option<Value<'j>>, ListWatchError> {
+        match read(rest, pruned) {
+            Ok(value) => Ok(Some(value)),
             Err(NoValue::Incomplete) => Ok(None),
             Err(NoValue::Broken) => Err(self.not_a_list("it is not valid JSON")),
         }

@@ -4,11 +4,9 @@
 //! both messages, all fields have the protobuf wire type of bytes (length-delimited).
 
 use informer_core::ListWatchError;
-use kube::core::ListMeta;
 use kube_messages::{Malformed, Messages};
 
 use super::{Items, ListDecoder, State};
-use crate::decode::deserialize::deserialize;
 use crate::decode::envelope::{Header, MAGIC, Unknown};
 use crate::decode::form::Arrived;
 use crate::decode::protobuf::read;
@@ -101,9 +99,8 @@ impl<K> ListDecoder<K> {
     ) -> Result<(), ListWatchError> {
         match (number, self.head.message, Messages::all().find("meta.v1.ListMeta")) {
             (1, _, Some(message)) => {
-                let metadata = deserialize::<ListMeta>(&read(message, bytes, &NOTHING_PRUNED));
-                let wrong = "its metadata is not that of a list";
-                self.head.metadata = metadata.map_err(|_| self.not_a_list(wrong))?;
+                let metadata = read(message, bytes, &NOTHING_PRUNED);
+                self.head.metadata = self.typed(&metadata, "its metadata is not that of a list")?;
             }
             (2, Some(message), _) => {
                 if let Some(object) = self.form.direct(message, bytes, self.skipped.root()) {
@@ -112,10 +109,7 @@ impl<K> ListDecoder<K> {
                     return Ok(());
                 }
                 let tape = read(message, bytes, self.form.unread_fields(self.skipped.root()));
-                if let Some(why) = self.expected.as_ref().and_then(|expected| expected.refusal(&tape)) {
-                    return Err(self.unexpected(&why));
-                }
-                items.push(self.item_of(&Arrived { tape, protobuf: Some((message, bytes)) }));
+                self.push_item(&Arrived { tape, protobuf: Some((message, bytes)) }, items)?;
             }
             _ => {}
         }

@@ -25,15 +25,6 @@ impl<const WRITES: bool> Object<WRITES> {
         }
     }
 
-    /// Marks the whole object as undecodable, because the rest of a message can't be read. In place
-    /// of the unread fields, writes one member with an invalid name to the tape.
-    pub(super) fn reject_members(&mut self, problem: &str) {
-        // The value of the member is null. I9: the namespace can be among the unread fields, so
-        // `has_unreadable_metadata` looks for such a name.
-        self.reject(problem);
-        self.push(Token::Null);
-    }
-
     /// Marks the whole object as undecodable, because bytes in it are not valid protobuf.
     pub(super) fn reject_malformed(&mut self) {
         self.reject(&Malformed.to_string());
