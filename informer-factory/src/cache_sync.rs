@@ -174,13 +174,8 @@ pub struct NotSynced {
 }
 
 impl NotSynced {
-    /// Returns an error that lists the caches that are not synced now; `Ok` if all are synced.
-    pub(crate) fn unless_synced<'a>(caches: impl IntoIterator<Item = &'a dyn CacheSync>) -> Result<(), Self> {
-        Self::unless_all_set(caches.into_iter().map(|cache| (cache, cache.synced())))
-    }
-
     /// Returns an error that lists the caches whose completion is not set; `Ok` if all are set.
-    fn unless_all_set<'a>(
+    pub(crate) fn unless_all_set<'a>(
         caches: impl IntoIterator<Item = (&'a dyn CacheSync, Completion)>,
     ) -> Result<(), Self> {
         let waiting = caches.into_iter().filter(|(_, synced)| !synced.has_synced());

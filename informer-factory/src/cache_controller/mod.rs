@@ -22,7 +22,13 @@ pub use config::CacheControllerConfig;
 
 use crate::source::{self, SourceStatus, SourceTask};
 use config::ShouldResync;
-use process::{Process, RetryWait};
+use process::Process;
+
+/// The wait after the first batch in which all items failed. After each further such batch, the
+/// wait is twice as long as the one before, up to [`MAX_RETRY_WAIT`].
+const MIN_RETRY_WAIT: Duration = Duration::from_millis(5);
+
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs a [`Reflector`](informer_reflector::Reflector) that fills a queue, and a function that
 /// processes the queue.
@@ -75,7 +81,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         mut process: impl FnMut(&Pending<K>) -> Result<(), E> + Send + 'static,
     ) -> Self {
         let process = move |pending: &Pending<K>| process(pending).map_err(|error| error.to_string());
-        let process = Process::each(Box::new(process), config.retry_on_error);
+        let process = Process::each(process, config.retry_on_error);
         Self::with_process(config, process)
     }
 
@@ -89,7 +95,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         config: CacheControllerConfig<K>,
         process: impl FnMut(&mut Batch<K>) + Send + 'static,
     ) -> Self {
-        Self::with_process(config, Process::batches(Box::new(process)))
+        Self::with_process(config, Process::batches(process))
     }
 
     fn with_process(config: CacheControllerConfig<K>, process: Process<K>) -> Self {
@@ -115,7 +121,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
         source: SourceTask<K>,
         process: impl FnMut(&mut Batch<K>) + Send + 'static,
     ) -> Self {
-        Self { queue: OwnQueue(queue), source, process: Process::batches(Box::new(process)), resync: None }
+        Self { queue: OwnQueue(queue), source, process: Process::batches(process), resync: None }
     }
 
     /// Sets the resync timer: after each `period`, the controller resyncs if `is_due` returns
@@ -183,7 +189,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
             queue.0.close();
         };
         let consume = async {
-            let mut pause = RetryWait::new();
+            let mut retry_wait = MIN_RETRY_WAIT;
             loop {
                 // If the source has ended, the next batch is the last one, unless a part fails.
                 let is_last = source_ended.is_cancelled();
@@ -192,7 +198,7 @@ impl<K: Send + Sync + 'static> CacheController<K> {
                 let more = batch.wait_for_more();
                 drop(batch);
                 if !all_failed {
-                    pause.reset();
+                    retry_wait = MIN_RETRY_WAIT;
                     // After this yield, the handler that was woken last runs on this thread, while
                     // the objects are still in the CPU's caches.
                     yield_now().await;
@@ -208,8 +214,9 @@ impl<K: Send + Sync + 'static> CacheController<K> {
                     () = source_ended.cancelled() => {}
                     // If the queue is closed, `more` is always ready and would end the pause.
                     () = more, if is_open => {}
-                    () = sleep(pause.take()) => {}
+                    () = sleep(retry_wait) => {}
                 }
+                retry_wait = (retry_wait * 2).min(MAX_RETRY_WAIT);
             }
         };
         let tick = async {

@@ -2,104 +2,71 @@
 //! is configured to do so.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use informer_core::{Batch, ObjectKey, Pending};
 
-type Each<K> = Box<dyn FnMut(&Pending<K>) -> Result<(), String> + Send>;
-type Whole<K> = Box<dyn FnMut(&mut Batch<K>) + Send>;
+/// The arguments are a batch, and the description of the batch's source for log messages.
+type ProcessBatch<K> = Box<dyn FnMut(&mut Batch<K>, &str) + Send>;
 
-/// A process function, for single keys or for batches.
-enum Work<K: 'static> {
-    Each(Each<K>),
-    /// The function receives the whole batch, and requeues failed items itself.
-    Batch(Whole<K>),
-}
-
-/// A controller's process function, and the requeued keys: those for which the last call failed.
-pub(super) struct Process<K: 'static> {
-    work: Work<K>,
-    retries: bool,
-    failing: HashSet<ObjectKey>,
-}
+/// A controller's process function.
+pub(super) struct Process<K: 'static>(ProcessBatch<K>);
 
 impl<K: 'static> Process<K> {
-    pub(super) fn each(each: Each<K>, retries: bool) -> Self {
-        Self { work: Work::Each(each), retries, failing: HashSet::new() }
+    /// Creates a process function that calls `process` with each item. If `retries` is `true`, it
+    /// requeues failed items.
+    pub(super) fn each(
+        mut process: impl FnMut(&Pending<K>) -> Result<(), String> + Send + 'static,
+        retries: bool,
+    ) -> Self {
+        // The requeued keys: those for which the last call failed.
+        let mut failing: HashSet<ObjectKey> = HashSet::new();
+        Self(Box::new(move |batch: &mut Batch<K>, description: &str| {
+            let mut failed = Vec::new();
+            for (position, pending) in batch.items().iter().enumerate() {
+                let key = &pending.key;
+                let Err(error) = process(pending) else {
+                    if failing.remove(key) {
+                        tracing::info!(
+                            resource = description, %key,
+                            "object was processed after at least one failure"
+                        );
+                    }
+                    continue;
+                };
+                if !retries {
+                    tracing::warn!(
+                        resource = description, %key, error,
+                        "object could not be processed; the next attempt follows its next change or resync"
+                    );
+                    continue;
+                }
+                failed.push(position);
+                if failing.insert(key.clone()) {
+                    tracing::warn!(
+                        resource = description, %key, error,
+                        "object could not be processed; retrying (repeats are logged at debug level)"
+                    );
+                } else {
+                    tracing::debug!(
+                        resource = description, %key, error,
+                        "processing of object failed again; retrying"
+                    );
+                }
+            }
+            failed.into_iter().for_each(|position| batch.requeue(position));
+        }))
     }
 
-    pub(super) fn batches(process: Whole<K>) -> Self {
-        Self { work: Work::Batch(process), retries: false, failing: HashSet::new() }
+    /// Creates a process function from one that receives whole batches, and requeues failed items
+    /// itself.
+    pub(super) fn batches(mut process: impl FnMut(&mut Batch<K>) + Send + 'static) -> Self {
+        Self(Box::new(move |batch: &mut Batch<K>, _: &str| process(batch)))
     }
 
     /// Processes a batch. Returns `true` if the batch has items and all of them were requeued
     /// because they failed.
     pub(super) fn run(&mut self, batch: &mut Batch<K>, description: &str) -> bool {
-        let each = match &mut self.work {
-            Work::Each(each) => each,
-            Work::Batch(process) => {
-                process(batch);
-                return batch.is_all_requeued();
-            }
-        };
-        let mut failed = Vec::new();
-        for (position, pending) in batch.items().iter().enumerate() {
-            match each(pending) {
-                Ok(()) if self.failing.remove(&pending.key) => {
-                    tracing::info!(
-                        resource = description, key = %pending.key,
-                        "object was processed after at least one failure"
-                    );
-                }
-                Ok(()) => {}
-                Err(error) if !self.retries => {
-                    tracing::warn!(
-                        resource = description, key = %pending.key, error,
-                        "object could not be processed; the next attempt follows its next change or resync"
-                    );
-                }
-                Err(error) => {
-                    failed.push(position);
-                    if self.failing.insert(pending.key.clone()) {
-                        tracing::warn!(
-                            resource = description, key = %pending.key, error,
-                            "object could not be processed; retrying (repeats are logged at debug level)"
-                        );
-                    } else {
-                        tracing::debug!(
-                            resource = description, key = %pending.key, error,
-                            "processing of object failed again; retrying"
-                        );
-                    }
-                }
-            }
-        }
-        failed.into_iter().for_each(|position| batch.requeue(position));
+        (self.0)(batch, description);
         batch.is_all_requeued()
-    }
-}
-
-/// How long the controller waits after a batch in which all items failed. Each wait is twice as
-/// long as the one before, up to [`MAX`](Self::MAX).
-pub(super) struct RetryWait {
-    next: Duration,
-}
-
-impl RetryWait {
-    const MIN: Duration = Duration::from_millis(5);
-    const MAX: Duration = Duration::from_secs(1);
-
-    pub(super) fn new() -> Self {
-        Self { next: Self::MIN }
-    }
-
-    pub(super) fn reset(&mut self) {
-        self.next = Self::MIN;
-    }
-
-    pub(super) fn take(&mut self) -> Duration {
-        let now = self.next;
-        self.next = (now * 2).min(Self::MAX);
-        now
     }
 }

@@ -5,14 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_reflector::{ListTweaks, ReflectorConfig};
+use informer_reflector::{ListTweaks, ReflectorConfig, SharedServer};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, Resource};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::SharedInformerFactory;
-use super::namespaces::WatchedNamespaces;
+use super::discovery::Discovery;
+use super::registry::Registry;
 use super::scope::{NamespaceScope, Scope};
 use super::type_options::{OptionsByType, TypeOptions};
+use super::{Inner, SharedInformerFactory};
 use crate::namespaces::NamespaceError;
 
 /// Builds a [`SharedInformerFactory`].
@@ -245,12 +249,20 @@ impl FactoryBuilder {
     /// Returns a factory without informers. This sends no request.
     #[must_use]
     pub fn build(self) -> SharedInformerFactory {
-        SharedInformerFactory::with_config(
-            self.client,
-            self.scope,
-            self.namespaces.map(WatchedNamespaces::new),
-            self.config,
-        )
+        let shutdown = CancellationToken::new();
+        let inner = Inner {
+            client: self.client,
+            config: self.config,
+            watched_namespaces: self.namespaces.map(Mutex::new),
+            server: SharedServer::new(),
+            discovery: Discovery::default(),
+            informers: Registry::new(),
+            tasks: TaskTracker::new(),
+            starting: Mutex::new(None),
+            _stop: shutdown.clone().drop_guard(),
+            shutdown,
+        };
+        SharedInformerFactory { inner: Arc::new(inner), scope: self.scope }
     }
 }
 

@@ -49,7 +49,7 @@ impl SharedInformerFactory {
             let options = self.options(of_type, Ingest::of::<K>()).cast();
             // I8: `make` is user code, and the registry is not locked here.
             let (informer, task) = make(list_watch, options);
-            self.add(key, Entry::new(&informer, task))
+            self.add(key, Entry::new(&informer, task, self.inner.shutdown.child_token()))
         });
         informer.cast()
     }

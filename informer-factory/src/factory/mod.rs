@@ -111,28 +111,6 @@ impl SharedInformerFactory {
         FactoryBuilder::new(client)
     }
 
-    fn with_config(
-        client: Client,
-        scope: Scope,
-        watched_namespaces: Option<WatchedNamespaces>,
-        config: builder::FactoryConfig,
-    ) -> Self {
-        let shutdown = CancellationToken::new();
-        let inner = Inner {
-            client,
-            config,
-            watched_namespaces,
-            server: SharedServer::new(),
-            discovery: Discovery::default(),
-            informers: Registry::new(),
-            tasks: TaskTracker::new(),
-            starting: Mutex::new(None),
-            _stop: shutdown.clone().drop_guard(),
-            shutdown,
-        };
-        Self { inner: Arc::new(inner), scope }
-    }
-
     /// Returns the informer of a resource. Creates it on first use, and again after the informer
     /// was [stopped](Self::stop) or its task panicked. A new informer stays empty until the next
     /// [`start`](Self::start). With [`stop_idle_after`](FactoryBuilder::stop_idle_after), it starts
@@ -210,8 +188,8 @@ impl SharedInformerFactory {
     /// Starts all informers that are not started, on `runtime`. `starting` is the guard of
     /// [`Inner::starting`].
     fn start_unstarted(&self, starting: MutexGuard<'_, Option<Handle>>, runtime: &Handle) {
-        let Inner { informers, shutdown, tasks, .. } = self.inner.as_ref();
-        let started: Vec<_> = informers.iter().filter_map(|entry| entry.start(shutdown)).collect();
+        let Inner { informers, tasks, .. } = self.inner.as_ref();
+        let started: Vec<_> = informers.iter().filter_map(|entry| entry.start()).collect();
         // A shutdown waits for this token, and thereby for tasks that are spawned after its begin.
         let _spawning = tasks.token();
         // I8: a runtime that has ended drops a task at once, which can drop handlers.

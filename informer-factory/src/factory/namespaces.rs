@@ -11,22 +11,7 @@ use crate::SharedIndexInformer;
 use crate::namespaces::NamespaceError;
 
 /// The current namespaces of a factory. No other lock is taken while the lock of this set is held.
-#[derive(Debug, Default)]
-pub(super) struct WatchedNamespaces(Mutex<BTreeSet<String>>);
-
-impl WatchedNamespaces {
-    pub(super) fn new(names: BTreeSet<String>) -> Self {
-        Self(Mutex::new(names))
-    }
-
-    fn get(&self) -> BTreeSet<String> {
-        self.0.lock().clone()
-    }
-
-    fn contains(&self, name: &str) -> bool {
-        self.0.lock().contains(name)
-    }
-}
+pub(super) type WatchedNamespaces = Mutex<BTreeSet<String>>;
 
 impl SharedInformerFactory {
     /// Adds a namespace to all informers of a factory that was built with
@@ -80,7 +65,7 @@ impl SharedInformerFactory {
     /// other factories.
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
-        let names = self.inner.watched_namespaces.as_ref().map(WatchedNamespaces::get);
+        let names = self.inner.watched_namespaces.as_ref().map(|watched| watched.lock().clone());
         names.into_iter().flatten().collect()
     }
 
@@ -90,7 +75,7 @@ impl SharedInformerFactory {
         change: impl FnOnce(&mut BTreeSet<String>),
     ) -> Result<Vec<Completion>, NamespaceError> {
         let watched = self.inner.watched_namespaces.as_ref().ok_or(NamespaceError::FixedFactory)?;
-        change(&mut watched.0.lock());
+        change(&mut watched.lock());
         // I8: adding a namespace calls user code, so the registry must not be locked then.
         let of_the_factory = self
             .inner
@@ -115,7 +100,8 @@ impl SharedInformerFactory {
     /// created, this function removes that namespace from the new informer.
     pub(super) fn apply_namespaces(&self, informer: &SharedIndexInformer<AnyObject>) {
         let Some(watched) = &self.inner.watched_namespaces else { return };
-        for name in watched.get().into_iter().chain(informer.namespaces()) {
+        let names = watched.lock().clone();
+        for name in names.into_iter().chain(informer.namespaces()) {
             // The only possible error is the one that `log_fixed_namespaces` has logged.
             if apply_namespace(informer, watched, &name).is_err() {
                 return;
@@ -146,11 +132,11 @@ fn apply_namespace(
     // If two threads applied the whole set, each could remove the namespace that the other has
     // added.
     loop {
-        let is_watched = watched.contains(name);
+        let is_watched = watched.lock().contains(name);
         let completion =
             if is_watched { informer.add_namespace(name)? } else { informer.remove_namespace(name)? };
         // Another thread can have changed `watched` meanwhile.
-        if watched.contains(name) == is_watched {
+        if watched.lock().contains(name) == is_watched {
             return Ok(completion);
         }
     }

@@ -7,7 +7,6 @@ use std::any::{TypeId, type_name};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use futures::future::BoxFuture;
 use informer_core::AnyObject;
 use kube::core::discovery::ApiResource;
 use parking_lot::Mutex;
@@ -27,43 +26,30 @@ pub(super) struct InformerKey {
     pub(super) scope: Scope,
 }
 
-type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
-
-/// The state of the task that runs an informer.
-enum Work {
-    Waiting(Run),
-    /// The informer's task was started. The task ends when this token is cancelled.
-    Started(CancellationToken),
-    /// The informer's task was dropped before it started.
-    Dropped,
-}
-
 pub(super) struct Entry {
     informer: SharedIndexInformer<AnyObject>,
     object: &'static str,
     object_id: TypeId,
-    work: Mutex<Work>,
+    /// The informer's task, until it is started or dropped.
+    task: Mutex<Option<InformerTask>>,
+    /// The informer's task ends when this token is cancelled.
+    shutdown: CancellationToken,
     /// The time at which the informer was first found unused; `None` while it is in use.
     idle_since: Mutex<Option<Instant>>,
 }
 
 impl Entry {
-    pub(super) fn new<K: 'static>(informer: &SharedIndexInformer<K>, task: InformerTask) -> Self {
-        Self::of(informer.cast(), task, type_name::<K>(), TypeId::of::<K>())
-    }
-
-    fn of(
-        informer: SharedIndexInformer<AnyObject>,
+    pub(super) fn new<K: 'static>(
+        informer: &SharedIndexInformer<K>,
         task: InformerTask,
-        object: &'static str,
-        object_id: TypeId,
+        shutdown: CancellationToken,
     ) -> Self {
-        let run: Run = Box::new(|shutdown| Box::pin(task.run(shutdown)));
         Self {
-            informer,
-            object,
-            object_id,
-            work: Mutex::new(Work::Waiting(run)),
+            informer: informer.cast(),
+            object: type_name::<K>(),
+            object_id: TypeId::of::<K>(),
+            task: Mutex::new(Some(task)),
+            shutdown,
             idle_since: Mutex::new(None),
         }
     }
@@ -76,7 +62,7 @@ impl Entry {
     }
 
     pub(super) fn is_for(&self, informer: &SharedIndexInformer<AnyObject>) -> bool {
-        self.informer.is_same(informer)
+        self.informer.shared.number == informer.shared.number
     }
 
     /// Returns a handle to the informer, and does not mark the informer as in use. The factory calls
@@ -104,7 +90,7 @@ impl Entry {
         let (object, object_id) = (self.object, self.object_id);
         move || {
             let store = informer.indexer().snapshot();
-            let (handlers, removed_handlers) = informer.handlers_and_removed();
+            let (handlers, removed_handlers) = informer.shared.processor.handlers_and_removed();
             let state = match informer.state() {
                 // The task was spawned and has not been polled yet.
                 InformerState::Idle if is_started => InformerState::Running,
@@ -122,9 +108,9 @@ impl Entry {
                 objects: store.len(),
                 encoded_bytes: store.encoded_bytes(),
                 watermark: store.watermark().clone(),
-                watermark_age: informer.progress().watermark_age(),
+                watermark_age: informer.shared.progress.watermark_age(),
                 queued: informer.queued(),
-                batches: informer.progress().batches(),
+                batches: informer.shared.progress.batches(),
                 handlers,
                 removed_handlers,
             }
@@ -135,46 +121,31 @@ impl Entry {
         matches!(self.informer.state(), InformerState::Stopped(_))
     }
 
-    /// Marks the task as started, and returns its future, which ends at `shutdown` or after
-    /// [`stop`](Self::stop). Returns `None` if the task was started or dropped before.
-    pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
-        let mut work = self.work.lock();
-        if !matches!(*work, Work::Waiting(_)) {
-            return None;
-        }
-        let token = shutdown.child_token();
-        match std::mem::replace(&mut *work, Work::Started(token.clone())) {
-            Work::Waiting(run) => Some(run(token)),
-            Work::Started(_) | Work::Dropped => None,
-        }
+    /// Marks the task as started, and returns its future, which ends at the factory's shutdown or
+    /// after [`stop`](Self::stop). Returns `None` if the task was started or dropped before.
+    pub(super) fn start(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let task = self.task.lock().take()?;
+        Some(task.run(self.shutdown.clone()))
     }
 
     /// Cancels the informer's task, or prevents its start. Drop the result while no lock is held:
     /// it can contain a task with handlers.
-    pub(super) fn stop(&self) -> impl Send + use<> {
-        let mut work = self.work.lock();
-        match std::mem::replace(&mut *work, Work::Dropped) {
-            // I8: the task can own handlers, so it is not dropped here, under a lock.
-            Work::Waiting(run) => Some(run),
-            Work::Started(token) => {
-                token.cancel();
-                *work = Work::Started(token);
-                None
-            }
-            Work::Dropped => None,
-        }
+    pub(super) fn stop(&self) -> Option<InformerTask> {
+        // I8: the task can own handlers, so it is not dropped here: the caller can hold a lock.
+        let unstarted = self.task.lock().take();
+        self.shutdown.cancel();
+        unstarted
     }
 
     pub(super) fn is_started(&self) -> bool {
-        !matches!(*self.work.lock(), Work::Waiting(_))
+        self.task.lock().is_none()
     }
 
     /// Records whether the informer is in [use](SharedIndexInformer::is_in_use) now. Returns
     /// whether it runs and has been unused for at least `period`.
     pub(super) fn observe_idleness(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
-        let is_started = matches!(*self.work.lock(), Work::Started(_));
-        if self.informer.is_in_use() || !is_started || self.has_ended() {
+        if self.informer.is_in_use() || !self.is_started() || self.has_ended() {
             *since = None;
             return false;
         }

@@ -124,7 +124,7 @@ impl SharedInformerFactory {
 
     fn unless_synced(&self, concerned: impl Fn(&Entry) -> bool) -> Result<(), NotSynced> {
         let entries: Vec<_> = self.inner.informers.iter().filter(|entry| concerned(entry)).collect();
-        NotSynced::unless_synced(entries.iter().map(|entry| entry.cache()))
+        NotSynced::unless_all_set(entries.iter().map(|entry| (entry.cache(), entry.cache().synced())))
     }
 }
 

@@ -64,14 +64,14 @@ pub(crate) struct Shared {
     /// The number of informers that the process has created before this one.
     pub(crate) number: u64,
     indexer: Indexer<AnyObject>,
-    processor: SharedProcessor<AnyObject>,
+    pub(crate) processor: SharedProcessor<AnyObject>,
     queue: DeltaFifo<AnyObject>,
-    source: Arc<Source<AnyObject>>,
+    pub(crate) source: Arc<Source<AnyObject>>,
     status: SourceStatus,
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier>,
-    progress: Arc<Progress>,
+    pub(crate) progress: Arc<Progress>,
     /// The number of store handles that belong to the informer itself. If
     /// [`Indexer::handle_count`] is greater, the program also has a store handle, for example a
     /// [`Lister`].
@@ -266,10 +266,6 @@ impl<K> SharedIndexInformer<K> {
     /// objects: `T` must be the type of the informer's objects, or [`AnyObject`].
     pub(crate) fn cast<T>(&self) -> SharedIndexInformer<T> {
         SharedIndexInformer::of(Arc::clone(&self.shared))
-    }
-
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use informer_core::{AnyObject, Completion, DeltaFifo, ListerWatcher, any_in_namespace};
+use informer_core::{AnyObject, Completion, DeltaFifo, InNamespace, ListerWatcher, any_in_namespace};
 use informer_store::store;
 use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::{InformerOptions, InformerTask, Shared, SharedIndexInformer};
 use crate::namespaces::NamespaceWatch;
-use crate::source::{self, MakeSource, NamespaceError, Namespaces, Source};
+use crate::source::{self, NamespaceError, Namespaces, Source};
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns an informer of several namespaces, which can be [added](Self::add_namespace) and
@@ -146,14 +146,14 @@ impl<K> SharedIndexInformer<K> {
 
 impl Shared {
     fn in_namespaces(
-        make: MakeSource<AnyObject>,
+        make: InNamespace<AnyObject>,
         names: &[String],
         options: InformerOptions<AnyObject>,
     ) -> Result<(Arc<Self>, InformerTask), NamespaceError> {
         let (writer, indexer) = store();
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
         let reflector = (options.reflector.clone(), options.ingest.clone());
-        let made = source::namespaces(make, names, &queue, reflector)?;
-        Ok(Self::assemble(writer, queue, made, options))
+        let namespaces = Namespaces::new(make, names, queue.clone(), reflector)?;
+        Ok(Self::assemble(writer, queue, source::of_namespaces(namespaces), options))
     }
 }

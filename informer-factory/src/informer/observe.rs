@@ -1,13 +1,11 @@
 //! The state, health and statistics of a [`SharedIndexInformer`].
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use informer_core::{HandlerStats, ResourceVersion};
 use informer_reflector::Health;
 
-use super::progress::Progress;
-use super::{InformerState, Shared, SharedIndexInformer, StopCause};
+use super::{InformerState, SharedIndexInformer, StopCause};
 use crate::source::SourceStatus;
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
@@ -28,16 +26,6 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     #[must_use]
     pub fn handlers(&self) -> Vec<(String, HandlerStats)> {
         self.shared.processor.handlers()
-    }
-
-    pub(crate) fn handlers_and_removed(
-        &self,
-    ) -> (Vec<(String, HandlerStats)>, BTreeMap<String, HandlerStats>) {
-        self.shared.processor.handlers_and_removed()
-    }
-
-    pub(crate) fn progress(&self) -> &Progress {
-        &self.shared.progress
     }
 
     /// Returns the resource version that the store has reached; empty until the initial list is in
@@ -83,13 +71,5 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.status.health()
-    }
-}
-
-impl Shared {
-    /// Returns the resource of the informer's objects; see
-    /// [`resource_of`](crate::__private::resource_of).
-    pub(crate) fn resource(&self) -> &str {
-        self.source.resource()
     }
 }

@@ -48,8 +48,8 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    pub(crate) fn resync_period_unless_set(mut self, period: Duration) -> Self {
-        self.resync_period.get_or_insert(period);
+    pub(crate) fn resync_period_unless_set(mut self, period: Option<Duration>) -> Self {
+        self.resync_period = self.resync_period.or(period);
         self
     }
 

@@ -75,10 +75,7 @@ fn informer_with_defaults<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<AnyObject>>,
     options: InformerOptions<K>,
 ) -> (SharedIndexInformer<K>, InformerTask) {
-    let options = match K::DEFAULT_RESYNC {
-        Some(period) => options.resync_period_unless_set(period),
-        None => options,
-    };
+    let options = options.resync_period_unless_set(K::DEFAULT_RESYNC);
     let (informer, task) = SharedIndexInformer::over(lister_watcher, options);
     K::add_indices(&informer);
     (informer, task)

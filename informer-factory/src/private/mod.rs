@@ -20,5 +20,5 @@ pub use derived::{Derived, index, new_informer, new_informer_from, shared_inform
 /// empty list of namespaces, returns the name of the object type until a namespace is added.
 #[must_use]
 pub fn resource_of<K>(informer: &SharedIndexInformer<K>) -> &str {
-    informer.shared.resource()
+    informer.shared.source.resource()
 }

@@ -10,13 +10,13 @@ mod status;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use informer_core::{DeltaFifo, FeedId, ListerWatcher};
+use informer_core::{DeltaFifo, FeedId, InNamespace, ListerWatcher};
 use informer_reflector::{Ingest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use namespace_error::NamespaceError;
+pub(crate) use namespaces::Namespaces;
 use namespaces::NamespacesTask;
-pub(crate) use namespaces::{MakeSource, Namespaces};
 pub use status::SourceStatus;
 
 pub(crate) enum Source<K: 'static> {
@@ -60,7 +60,7 @@ pub(crate) fn whole<K: Send + Sync + 'static>(
 /// `all` is a [`ListerWatcher`] of all namespaces. It lists and watches nothing here: it only
 /// supplies the name of the resource and the description of the source.
 pub(crate) fn divided<K: Send + Sync + 'static>(
-    make: MakeSource<K>,
+    make: InNamespace<K>,
     all: &dyn ListerWatcher<K>,
     queue: &DeltaFifo<K>,
     reflector: (ReflectorConfig, Ingest),
@@ -69,20 +69,13 @@ pub(crate) fn divided<K: Send + Sync + 'static>(
     of_namespaces(Namespaces::of(all.description().into(), resource, make, queue.clone(), reflector))
 }
 
-/// Creates a source with one reflector for each namespace in `names`. Namespaces can be added and
-/// removed later. The [`SourceTask`] runs the reflectors.
-pub(crate) fn namespaces<K: Send + Sync + 'static>(
-    make: MakeSource<K>,
-    names: &[String],
-    queue: &DeltaFifo<K>,
-    (config, ingest): (ReflectorConfig, Ingest),
-) -> Result<(Source<K>, SourceTask<K>), NamespaceError> {
-    Namespaces::new(make, names, queue.clone(), (config, ingest)).map(of_namespaces)
-}
-
-fn of_namespaces<K: Send + Sync + 'static>(namespaces: Namespaces<K>) -> (Source<K>, SourceTask<K>) {
+/// Creates a source with one reflector for each namespace in `namespaces`. Namespaces can be added
+/// and removed later. The [`SourceTask`] runs the reflectors.
+pub(crate) fn of_namespaces<K: Send + Sync + 'static>(
+    namespaces: Namespaces<K>,
+) -> (Source<K>, SourceTask<K>) {
     let namespaces = Arc::new(namespaces);
-    let task = NamespacesTask::new(Arc::clone(&namespaces));
+    let task = NamespacesTask { namespaces: Arc::clone(&namespaces) };
     (Source::Namespaces(namespaces), SourceTask::Namespaces(task))
 }
 
@@ -121,7 +114,7 @@ impl<K: Send + Sync + 'static> SourceTask<K> {
     pub(crate) fn status(&self) -> SourceStatus {
         match self {
             Self::Whole(reflector) => SourceStatus::whole(reflector.status()),
-            Self::Namespaces(task) => task.status(),
+            Self::Namespaces(task) => task.namespaces.status(),
         }
     }
 
@@ -148,7 +141,7 @@ impl<K: 'static> fmt::Debug for SourceTask<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(reflector) => reflector.fmt(f),
-            Self::Namespaces(task) => task.status().fmt(f),
+            Self::Namespaces(task) => task.namespaces.status().fmt(f),
         }
     }
 }

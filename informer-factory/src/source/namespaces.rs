@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use informer_core::{
-    Completion, DeltaFifo, ListerWatcher, NamespaceFeed, NamespaceProgress, ReflectorStore, ResourceVersion,
-    Watermarks,
+    Completion, DeltaFifo, InNamespace, ListerWatcher, NamespaceFeed, NamespaceProgress, ReflectorStore,
+    ResourceVersion, Watermarks,
 };
 use informer_reflector::{Ingest, Reflector, ReflectorConfig};
 use parking_lot::Mutex;
@@ -32,15 +32,12 @@ mod tests;
 
 pub(crate) use task::NamespacesTask;
 
-/// Creates the source of the namespace with this name.
-pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
-
 pub(crate) struct Namespaces<K: 'static> {
     /// Names the informer's objects in log lines and errors, such as `scheduler/pods` or `Pod`.
     description: Arc<str>,
     /// The name of the resource, such as `pods`. Set when the first namespace is added, or earlier.
     resource: OnceLock<Arc<str>>,
-    make: MakeSource<K>,
+    make: InNamespace<K>,
     config: ReflectorConfig,
     ingest: Ingest,
     queue: DeltaFifo<K>,
@@ -96,8 +93,9 @@ pub(crate) struct NamespaceAccess<K> {
 }
 
 impl<K: Send + Sync + 'static> Namespaces<K> {
-    pub(super) fn new(
-        make: MakeSource<K>,
+    /// Returns a set with the namespaces in `names`.
+    pub(crate) fn new(
+        make: InNamespace<K>,
         names: &[String],
         queue: DeltaFifo<K>,
         reflector: (ReflectorConfig, Ingest),
@@ -121,7 +119,7 @@ impl<K: Send + Sync + 'static> Namespaces<K> {
     pub(super) fn of(
         description: Arc<str>,
         resource: OnceLock<Arc<str>>,
-        make: MakeSource<K>,
+        make: InNamespace<K>,
         queue: DeltaFifo<K>,
         (config, ingest): (ReflectorConfig, Ingest),
     ) -> Self {

@@ -1,6 +1,7 @@
 //! [`SourceStatus`]: the status of an informer's reflector, or of its reflectors for separate
 //! namespaces.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -166,13 +167,8 @@ impl SourceStatus {
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         let versions = self.reflectors().into_iter().map(|status| status.last_sync_resource_version());
         let least = |one: ResourceVersion, other: ResourceVersion| match one.compare(&other) {
-            Some(order) => {
-                if order.is_le() {
-                    one
-                } else {
-                    other
-                }
-            }
+            Some(Ordering::Greater) => other,
+            Some(_) => one,
             None => ResourceVersion::empty(),
         };
         versions.reduce(least).unwrap_or_default()
@@ -219,7 +215,9 @@ impl SourceStatus {
     fn reflectors(&self) -> Vec<ReflectorStatus> {
         match &self.inner {
             Inner::Whole(status) => vec![status.clone()],
-            Inner::Namespaces(view) => view.reflectors(),
+            Inner::Namespaces(view) => {
+                view.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
+            }
         }
     }
 
@@ -261,10 +259,6 @@ impl NamespacesStatus {
         worst(&self.members.borrow())
     }
 
-    fn reflectors(&self) -> Vec<ReflectorStatus> {
-        self.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
-    }
-
     /// Makes the keys of `seen` equal to the namespaces that are watched now. After the informer
     /// has ended, `seen` is empty.
     fn update_seen(&mut self) {
@@ -291,15 +285,11 @@ impl NamespacesStatus {
             let mut watched: FuturesUnordered<_> = watched.collect();
             let (namespace, health) = tokio::select! {
                 biased;
-                changed = self.members.changed(), if !self.has_ended => {
+                // An error means that the informer was dropped, so there are no further changes.
+                Ok(()) = self.members.changed(), if !self.has_ended => {
                     drop(watched);
-                    if changed.is_ok() {
-                        self.update_seen();
-                        return Some(self.health());
-                    }
-                    // The informer was dropped, so there are no further changes.
-                    self.has_ended = true;
-                    continue;
+                    self.update_seen();
+                    return Some(self.health());
                 }
                 Some(changed) = watched.next() => changed,
                 else => return None,

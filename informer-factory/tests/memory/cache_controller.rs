@@ -14,7 +14,7 @@ use informer_factory::{Cached, ListWatchError, ObjectKey};
 use informer_store::{Change, store};
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -36,10 +36,6 @@ fn shown(pending: &Pending<ConfigMap>) -> String {
     format!("{} {}", pending.key.name(), pending.deltas.iter().map(delta).collect::<Vec<_>>().join(","))
 }
 
-fn recorder() -> (UnboundedSender<String>, UnboundedReceiver<String>) {
-    unbounded_channel()
-}
-
 fn spawn(controller: CacheController<ConfigMap>) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let shutdown = CancellationToken::new();
     (shutdown.clone(), tokio::spawn(controller.run(shutdown)))
@@ -49,7 +45,7 @@ fn spawn(controller: CacheController<ConfigMap>) -> (CancellationToken, tokio::t
 async fn controller_passes_each_keys_changes_to_its_function() {
     let source = source();
     create(&source, "a", "1");
-    let (calls, mut called) = recorder();
+    let (calls, mut called) = unbounded_channel();
     let config = CacheControllerConfig::new(Arc::new(source.clone()));
     let controller = CacheController::new(config, move |pending| calls.send(shown(pending)));
     let (synced, status) = (controller.synced(), controller.status());
@@ -101,7 +97,7 @@ async fn failed_key_is_retried_before_the_controller_syncs() {
 async fn failed_item_without_retries_waits_for_its_next_change() {
     let source = source();
     create(&source, "a", "1");
-    let (calls, mut called) = recorder();
+    let (calls, mut called) = unbounded_channel();
     let controller =
         CacheController::new(CacheControllerConfig::new(Arc::new(source.clone())), move |pending| {
             calls.send(shown(pending)).expect("the receiver is open");
@@ -121,7 +117,7 @@ async fn failed_item_without_retries_waits_for_its_next_change() {
 async fn i12_controller_stops_while_every_item_fails() {
     let source = source();
     create(&source, "a", "1");
-    let (calls, mut called) = recorder();
+    let (calls, mut called) = unbounded_channel();
     let config = CacheControllerConfig::new(Arc::new(source.clone())).retry_on_error();
     let controller = CacheController::new(config, move |pending| {
         calls.send(shown(pending)).expect("the receiver is open");
@@ -163,7 +159,7 @@ impl ListerWatcher<ConfigMap> for StopsWithAnEvent {
 async fn i12_items_at_the_stop_are_processed_despite_failures() {
     let (source, shutdown) = (source(), CancellationToken::new());
     create(&source, "bad", "1");
-    let (calls, mut called) = recorder();
+    let (calls, mut called) = unbounded_channel();
     let stops = StopsWithAnEvent { source: source.clone(), shutdown: shutdown.clone() };
     let config = CacheControllerConfig::new(Arc::new(stops)).retry_on_error();
     let controller = CacheController::new(config, move |pending| {
@@ -211,7 +207,7 @@ async fn controller_with_store_processes_batches_and_resyncs() {
     create(&source, "a", "1");
     create(&source, "b", "2");
     let (mut writer, indexer) = store::<ConfigMap>();
-    let (calls, mut called) = recorder();
+    let (calls, mut called) = unbounded_channel();
     let mut due = [false, true].into_iter();
     let config = CacheControllerConfig::new(Arc::new(source.clone()))
         .queue(DeltaFifo::with_known_objects(Arc::new(indexer.clone())))
@@ -250,7 +246,7 @@ async fn controller_with_store_processes_batches_and_resyncs() {
 #[tokio::test(start_paused = true)]
 async fn queued_changes_are_processed_when_the_controller_stops() {
     let source = source();
-    let (calls, mut called) = recorder();
+    let (calls, mut called) = unbounded_channel();
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     let (mut seen, mut first) = (Vec::<Cached<ConfigMap>>::new(), true);

@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Namespaces;
-use crate::source::SourceStatus;
 
 /// How long the server must refuse (403) a namespace before the informer syncs without it.
 // Temporary refusals usually end earlier. They occur just after the server has started, or when a
@@ -93,14 +92,10 @@ async fn wait_for_refusal(mut status: ReflectorStatus) -> Health {
 }
 
 pub(crate) struct NamespacesTask<K: 'static> {
-    namespaces: Arc<Namespaces<K>>,
+    pub(in crate::source) namespaces: Arc<Namespaces<K>>,
 }
 
 impl<K: Send + Sync + 'static> NamespacesTask<K> {
-    pub(in crate::source) fn new(namespaces: Arc<Namespaces<K>>) -> Self {
-        Self { namespaces }
-    }
-
     /// Makes the informer's sync wait for the initial lists of the current namespaces only. Call
     /// this method before [`run`](Self::run).
     pub(in crate::source) fn begin(&self) {
@@ -121,12 +116,6 @@ impl<K: Send + Sync + 'static> NamespacesTask<K> {
                 Some(()) = running.next() => {}
             }
         }
-    }
-}
-
-impl<K: 'static> NamespacesTask<K> {
-    pub(in crate::source) fn status(&self) -> SourceStatus {
-        self.namespaces.status()
     }
 }
 

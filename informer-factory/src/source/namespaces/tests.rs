@@ -2,27 +2,12 @@
 //! informer's end, and of the description.
 
 use futures::FutureExt;
-use informer_core::KnownObjects;
+use informer_store::store;
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
 
 use super::*;
-
-struct Nothing;
-
-impl KnownObjects<ConfigMap> for Nothing {
-    fn known(&self, _: &informer_core::ObjectKey) -> Option<informer_core::Cached<ConfigMap>> {
-        None
-    }
-
-    fn for_each_known(
-        &self,
-        _: &mut dyn FnMut(&informer_core::Cached<ConfigMap>),
-    ) -> Option<Box<dyn std::any::Any + Send>> {
-        None
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn relist_after_release_keeps_new_objects() {
@@ -30,13 +15,13 @@ async fn relist_after_release_keeps_new_objects() {
     let mut object = ConfigMap::default();
     (object.metadata.namespace, object.metadata.name) = (Some("shop".into()), Some("one".into()));
     source.create(object).expect("the object does not exist yet");
-    let queue = DeltaFifo::with_known_objects(Arc::new(Nothing));
+    let queue = DeltaFifo::with_known_objects(Arc::new(store::<ConfigMap>().1));
     let make = move |_: &str| Arc::new(source.clone()) as Arc<dyn ListerWatcher<ConfigMap>>;
     let config = (ReflectorConfig::new(), Ingest::of::<ConfigMap>());
     let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
     let namespaces = Arc::new(namespaces.expect("the name is valid"));
     let shutdown = CancellationToken::new();
-    let task = NamespacesTask::new(Arc::clone(&namespaces));
+    let task = NamespacesTask { namespaces: Arc::clone(&namespaces) };
     task.begin();
     let task = tokio::spawn(task.run(shutdown.clone()));
     let settled = || tokio::time::sleep(std::time::Duration::from_millis(1));
@@ -67,7 +52,7 @@ async fn ended_informer_keeps_no_pending_removals() {
     let queue = DeltaFifo::new();
     let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
     let namespaces = Arc::new(namespaces.expect("the name is valid"));
-    drop(NamespacesTask::new(Arc::clone(&namespaces)));
+    drop(NamespacesTask { namespaces: Arc::clone(&namespaces) });
     queue.abandon();
     for name in ["shop", "other"] {
         namespaces.add(name).expect("the name is valid");
