@@ -224,7 +224,7 @@ fn check_unique(definitions: &[Definition]) -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const WIDGET: &str = "\
@@ -239,6 +239,20 @@ spec:
   - { name: v1, served: true, schema: { openAPIV3Schema: { properties: { spec: { properties: {} } } } } }
   - { name: v0, served: false }
 ";
+
+    /// Returns a definition with the version `v1`, whose file would be `a.yaml`.
+    pub(crate) fn of_kind(kind: &str, value: Value) -> Definition {
+        Definition {
+            path: "a.yaml".into(),
+            group: "example.com".into(),
+            kind: kind.to_owned(),
+            plural: kind.to_lowercase() + "s",
+            short: Vec::new(),
+            namespaced: true,
+            versions: vec!["v1".into()],
+            value,
+        }
+    }
 
     fn parsed(text: &str) -> anyhow::Result<Definitions> {
         let mut definitions = Definitions::default();

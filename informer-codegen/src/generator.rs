@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::definition::{self, Definition};
@@ -121,10 +120,12 @@ fn generate(
 fn root(lowered: &Lowered) -> Module {
     let front = quote!(informer_factory);
     let modules = lowered.modules.iter().map(|module| &module.name);
-    let declared = lowered.groups.iter().map(|group| on_trait(group, None));
-    let defined = lowered.groups.iter().map(|group| {
-        let type_name = &group.type_name;
-        on_trait(group, Some(&quote!(#type_name { factory: self })))
+    let declared = lowered.groups.iter().map(|Group { accessor, type_name, title, .. }| {
+        let doc = expand::doc(&[format!("Returns the informers of {title}.")]);
+        quote!(#doc #[must_use] fn #accessor(&self) -> #type_name<'_>;)
+    });
+    let defined = lowered.groups.iter().map(|Group { accessor, type_name, .. }| {
+        quote!(fn #accessor(&self) -> #type_name<'_> { #type_name { factory: self } })
     });
     let doc = expand::doc(&["The groups of this module, as accessors on a factory.".to_owned()]);
     let mut parts = vec![
@@ -145,26 +146,12 @@ fn root(lowered: &Lowered) -> Module {
     Module { docs, parts }
 }
 
-fn on_trait(group: &Group, body: Option<&TokenStream>) -> TokenStream {
-    let Group { accessor, type_name, title, .. } = group;
-    match body {
-        Some(body) => quote!(fn #accessor(&self) -> #type_name<'_> { #body }),
-        None => {
-            let doc = expand::doc(&[format!("Returns the informers of {title}.")]);
-            quote!(#doc #[must_use] fn #accessor(&self) -> #type_name<'_>;)
-        }
-    }
-}
-
 /// Returns the call that leads to the informer of a group's first kind, as an example for the
 /// documentation. For example, `factory.stable().v1().cron_tabs()`.
 fn example(group: &Group) -> String {
-    let version = group.versions.first();
-    let call = version.map_or_else(String::new, |version| {
-        let kind = version.kinds.first().map_or_else(String::new, |kind| format!(".{}()", kind.accessor));
-        format!(".{}(){kind}", version.accessor)
-    });
-    format!("`factory.{}(){call}`", group.accessor)
+    // Groups and versions come from definitions, so none of them is empty.
+    let version = &group.versions[0];
+    format!("`factory.{}().{}().{}()`", group.accessor, version.accessor, version.kinds[0].accessor)
 }
 
 #[cfg(test)]
@@ -174,6 +161,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::definition::tests::of_kind;
     use crate::shared::format::tests::root;
 
     /// The path of a file with a valid `CustomResourceDefinition`.
@@ -232,16 +220,7 @@ mod tests {
     fn kind_with_the_name_of_an_index_trait_is_reported() {
         let selectable = json!([{ "jsonPath": ".spec.image" }]);
         let value = json!({ "spec": { "versions": [{ "name": "v1", "selectableFields": selectable }] } });
-        let definitions = ["Door", "DoorIndices"].map(|kind| Definition {
-            path: "a.yaml".into(),
-            group: "example.com".into(),
-            kind: kind.into(),
-            plural: kind.to_lowercase() + "s",
-            short: Vec::new(),
-            namespaced: true,
-            versions: vec!["v1".into()],
-            value: value.clone(),
-        });
+        let definitions = ["Door", "DoorIndices"].map(|kind| of_kind(kind, value.clone()));
         let spec = |definition: &Definition, version: &str| {
             spec(definition, version).map(|source| source.replace("a: BTreeMap<u8, u8>", "image: String"))
         };

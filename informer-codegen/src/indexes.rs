@@ -4,14 +4,12 @@
 //! Only fields of the Rust types `String`, `bool`, `i32` and `i64` get an index. A field whose Rust
 //! name is a keyword gets none.
 
-use std::collections::BTreeMap;
-
+use heck::ToSnakeCase;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Fields, File, Item, ItemStruct, PathArguments, Type};
 
 use crate::definition::Definition;
-use crate::shared::names::snake;
 
 /// The types that index values can have, besides `String`.
 const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
@@ -39,17 +37,9 @@ pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types:
     let version = versions.into_iter().flatten().find(|it| it["name"] == version);
     let selectable = version.and_then(|version| version["selectableFields"].as_array());
     let paths = selectable.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
-    let structs: BTreeMap<String, &ItemStruct> = types
-        .items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Struct(item) => Some((item.ident.to_string(), item)),
-            _ => None,
-        })
-        .collect();
     let mut indexes: Vec<Index> = Vec::new();
     for path in paths {
-        let Some((fields, value)) = along(path, root, &structs) else { continue };
+        let Some((fields, value)) = along(path, root, types) else { continue };
         let (last, all) = (fields.last().cloned().unwrap_or_default(), fields.join("_"));
         // The index is named after the last field of the path, or after the whole path if a method of
         // an earlier index has the same name as a method of this index. The methods of an index are
@@ -67,7 +57,7 @@ pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types:
 
 /// Returns the Rust fields along a JSON path, and the type of the values at its end. Returns `None`
 /// if the path cannot have an index.
-fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Option<(Vec<String>, String)> {
+fn along(path: &str, root: &str, types: &File) -> Option<(Vec<String>, String)> {
     let (first, rest) = path.strip_prefix('.')?.split_once('.')?;
     let mut at = match first {
         "spec" => format!("{root}Spec"),
@@ -76,7 +66,11 @@ fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Opt
     };
     let mut fields = vec![first.to_owned()];
     for name in rest.split('.') {
-        let (field, of_type) = field(structs.get(&at)?, name)?;
+        let parent = types.items.iter().find_map(|item| match item {
+            Item::Struct(item) if item.ident == at => Some(item),
+            _ => None,
+        });
+        let (field, of_type) = field(parent?, name)?;
         fields.push(field);
         at = of_type;
     }
@@ -93,7 +87,7 @@ fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
     let ident = field.ident.as_ref()?.to_string();
     // The index is named after the field, and a raw identifier such as `r#type` gives no valid name
     // of an index.
-    let is_plain = !ident.starts_with("r#") && ident == snake(&ident);
+    let is_plain = !ident.starts_with("r#") && ident == ident.to_snake_case();
     Some((ident, type_name(&field.ty)?)).filter(|_| is_plain)
 }
 
@@ -131,6 +125,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::definition::tests::of_kind;
 
     const TYPES: &str = r#"
         pub struct ThingSpec {
@@ -150,28 +145,18 @@ mod tests {
         pub struct ThingStatus { pub phase: Option<String> }
     "#;
 
-    fn found(paths: &[&str]) -> Vec<(String, String, Option<String>)> {
+    fn found(paths: &[&str]) -> Vec<Index> {
         let fields: Vec<Value> = paths.iter().map(|path| json!({ "jsonPath": path })).collect();
-        let definition = Definition {
-            path: "a.yaml".into(),
-            group: "example.com".into(),
-            kind: "Thing".into(),
-            plural: "things".into(),
-            short: Vec::new(),
-            namespaced: true,
-            versions: vec!["v1".into()],
-            value: json!({ "spec": { "versions": [
-                { "name": "v1beta1", "selectableFields": [{ "jsonPath": ".spec.image" }] },
-                { "name": "v1", "selectableFields": fields },
-            ] } }),
-        };
-        let types = syn::parse_str(TYPES).unwrap();
-        let indexes = indexes(&definition, "v1", "Thing", &types);
-        indexes.into_iter().map(|index| (index.name, index.path, index.value)).collect()
+        let versions = json!([
+            { "name": "v1beta1", "selectableFields": [{ "jsonPath": ".spec.image" }] },
+            { "name": "v1", "selectableFields": fields },
+        ]);
+        let definition = of_kind("Thing", json!({ "spec": { "versions": versions } }));
+        indexes(&definition, "v1", "Thing", &syn::parse_str(TYPES).unwrap())
     }
 
-    fn index(name: &str, path: &str, value: Option<&str>) -> (String, String, Option<String>) {
-        (name.to_owned(), path.to_owned(), value.map(str::to_owned))
+    fn index(name: &str, path: &str, value: Option<&str>) -> Index {
+        Index { name: name.to_owned(), path: path.to_owned(), value: value.map(str::to_owned) }
     }
 
     #[test]
@@ -225,10 +210,7 @@ mod tests {
 
     #[test]
     fn index_is_written_in_the_syntax_of_the_derive() {
-        let of = |value: Option<&str>| {
-            let value = value.map(str::to_owned);
-            Index { name: "by_a".into(), path: "spec.a".into(), value }.attribute().to_string()
-        };
+        let of = |value| index("by_a", "spec.a", value).attribute().to_string();
         assert_eq!(of(None), "index (name = \"by_a\" , path = \"spec.a\")");
         assert_eq!(of(Some("i32")), "index (name = \"by_a\" , path = \"spec.a\" , value = i32)");
     }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
+use heck::ToSnakeCase;
 use proc_macro2::Ident;
 use quote::quote;
 
@@ -11,7 +12,7 @@ use crate::definition::Definition;
 use crate::group_names;
 use crate::shared::gate::Gate;
 use crate::shared::model::{Group, Kind, Version, sort};
-use crate::shared::names::{camel, ident, plural, snake, title};
+use crate::shared::names::{camel, ident, plural, title};
 use crate::types::root_name;
 
 /// The names of all generated groups, versions, kinds and files.
@@ -106,9 +107,9 @@ fn version(
         let place =
             || format!("cannot find Rust names for `{}` in {}", definition.kind, definition.path.display());
         kinds.push(kind(definition, &module).with_context(place)?);
+        let file = definition.kind.to_snake_case();
         // `mod` and other keywords cannot be names of modules.
-        let file = ident(&snake(&definition.kind))
-            .or_else(|_| ident(&format!("{}_kind", snake(&definition.kind))))?;
+        let file = ident(&file).or_else(|_| ident(&format!("{file}_kind")))?;
         types.push(TypesFile { file, definition: *index });
     }
     sort(&mut kinds, "accessor", |kind| &kind.accessor)?;
@@ -150,19 +151,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::definition::tests::of_kind;
 
     #[test]
     fn accessor_is_not_the_method_factory() {
-        let definition = Definition {
-            path: "a.yaml".into(),
-            group: "example.com".into(),
-            kind: "Factory".into(),
-            plural: "factory".into(),
-            short: Vec::new(),
-            namespaced: true,
-            versions: vec!["v1".into()],
-            value: Value::Null,
-        };
+        let definition = Definition { plural: "factory".into(), ..of_kind("Factory", Value::Null) };
         let lowered = lower(&[definition]).unwrap();
         assert_eq!(lowered.groups[0].versions[0].kinds[0].accessor, "factory_kind");
     }

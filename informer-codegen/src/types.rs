@@ -9,6 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 
 use crate::definition::Definition;
+use crate::generator::MARK;
 use crate::indexes::{self, Index};
 use crate::shared::format;
 
@@ -44,10 +45,9 @@ pub(crate) fn root_name(kind: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Types {
     root: Ident,
+    /// The code of the generated file.
     source: String,
     indexes: Vec<Index>,
-    /// The `use` declarations of the generated file.
-    uses: String,
 }
 
 impl Types {
@@ -110,8 +110,9 @@ impl Types {
         };
         let attributes = indexes.iter().map(Index::attribute);
         let attribute = quote!(#[informer(no_accessor #(, #attributes)*)]);
-        let source = format!("{before}{SPEC}informer_factory::Informer, {derives})]\n{attribute}{after}");
-        Ok(Self { root: Ident::new(&root, Span::call_site()), source, indexes, uses })
+        let source =
+            format!("{uses}\n{before}{SPEC}informer_factory::Informer, {derives})]\n{attribute}{after}");
+        Ok(Self { root: Ident::new(&root, Span::call_site()), source, indexes })
     }
 
     /// Returns the exported names: the type of the objects and, if there are indexes, the trait
@@ -136,16 +137,9 @@ impl Types {
         definition: &Definition,
         version: &str,
     ) -> anyhow::Result<String> {
-        let (kind, group) = (&definition.kind, &definition.group);
-        format::rustfmt(
-            folder,
-            format!(
-                "//! `{kind}` of `{group}/{version}`.\n// {}; do not edit.\n\n{}\n{}\n",
-                crate::generator::MARK,
-                self.uses,
-                self.source
-            ),
-        )
+        let (kind, group, source) = (&definition.kind, &definition.group, &self.source);
+        let head = format!("//! `{kind}` of `{group}/{version}`.\n// {MARK}; do not edit.\n");
+        format::rustfmt(folder, format!("{head}\n{source}\n"))
     }
 }
 
@@ -251,19 +245,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::definition::tests::of_kind;
     use crate::shared::format::tests::root;
 
     fn widget() -> Definition {
-        Definition {
-            path: "a.yaml".into(),
-            group: "example.com".into(),
-            kind: "HTTPWidget".into(),
-            plural: "httpwidgets".into(),
-            short: Vec::new(),
-            namespaced: true,
-            versions: vec!["v1".into()],
-            value: Value::Null,
-        }
+        of_kind("HTTPWidget", Value::Null)
     }
 
     const SOURCE: &str = "\

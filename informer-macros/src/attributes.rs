@@ -5,9 +5,9 @@ use proc_macro2::Span;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::spanned::Spanned;
-use syn::{Attribute, Expr, LitStr, Path, Result, Token, Type};
+use syn::{Attribute, Error, Expr, LitStr, Path, Result, Token, Type};
 
-use crate::mistake::{mistake, nearest};
+use crate::mistake::nearest;
 
 /// The names that `#[informer(...)]` accepts.
 const NAMES: [&str; 13] = [
@@ -97,7 +97,7 @@ impl Attributes {
         syn::parenthesized!(content in meta.input);
         let paths = content
             .parse_terminated(<LitStr as Parse>::parse, Token![,])
-            .map_err(|error| mistake(error.span(), FORM))?;
+            .map_err(|error| Error::new(error.span(), FORM))?;
         if paths.is_empty() {
             return Err(meta.error(format!("`prune` is empty; {FORM}")));
         }
@@ -143,31 +143,27 @@ fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Resul
 /// Reads the value after `=` as text in quotes: `"by_image"` in `name = "by_image"`. An error
 /// message shows `example` as a valid value.
 fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
-    let form = || format!("expected text in quotes, as in `{} = \"{example}\"`", name_of(&meta.path));
-    if !meta.input.peek(Token![=]) {
-        return Err(meta.error(form()));
-    }
-    let value = meta.value()?;
-    value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
+    value(meta, &format!("expected text in quotes, as in `{} = \"{example}\"`", name_of(&meta.path)))
 }
 
 /// Reads the value after `=` as Rust code: `images_of` in `with = images_of`. An error message
 /// shows `example` as a valid value.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
-    let form = || format!("expected a value without quotes, as in `{} = {example}`", name_of(&meta.path));
+    let name = name_of(&meta.path);
+    if meta.input.peek(Token![=]) && meta.input.peek2(LitStr) {
+        let quoted: LitStr = meta.value()?.parse()?;
+        let message = format!("write the value without quotes: `{name} = {}`", quoted.value());
+        return Err(Error::new(quoted.span(), message));
+    }
+    value(meta, &format!("expected a value without quotes, as in `{name} = {example}`"))
+}
+
+/// Reads the value after `=`. If the value is missing or malformed, the error has this message.
+fn value<T: Parse>(meta: &ParseNestedMeta<'_>, message: &str) -> Result<T> {
     if !meta.input.peek(Token![=]) {
-        return Err(meta.error(form()));
+        return Err(meta.error(message));
     }
-    let value = meta.value()?;
-    if value.peek(LitStr) {
-        let quoted: LitStr = value.parse()?;
-        let name = name_of(&meta.path);
-        return Err(mistake(
-            quoted.span(),
-            format!("write the value without quotes: `{name} = {}`", quoted.value()),
-        ));
-    }
-    value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
+    meta.value()?.parse().map_err(|error: Error| Error::new(error.span(), message))
 }
 
 /// Returns the span of an attribute without a value.
@@ -178,7 +174,7 @@ fn flag(meta: &ParseNestedMeta<'_>) -> Result<Span> {
     Err(meta.error(format!("`{}` takes no value; remove the value", name_of(&meta.path))))
 }
 
-fn unknown(meta: &ParseNestedMeta<'_>, place: &str, names: &[&str]) -> syn::Error {
+fn unknown(meta: &ParseNestedMeta<'_>, place: &str, names: &[&str]) -> Error {
     let name = name_of(&meta.path);
     let remedy = match nearest(&name, names) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -4,11 +4,11 @@
 //! (`spec.nodeName`), because pruned fields need not exist in the Rust type.
 
 use proc_macro2::{Ident, Span};
-use syn::{Expr, LitStr, Result, Type};
+use syn::{Error, Expr, LitStr, Result, Type};
 
 use crate::attributes::IndexAttribute;
 use crate::built_in::INFORMER_METHODS;
-use crate::mistake::{Mistakes, mistake};
+use crate::mistake::Mistakes;
 use crate::names::ident;
 
 /// The store's built-in indexes, whose names the derive's indexes cannot have.
@@ -56,7 +56,7 @@ pub(crate) fn indexes(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) 
                 "`{}` or `{}` is already a method of another index; choose another name",
                 index.name, index.handle
             );
-            mistakes.add(mistake(index.name.span(), message));
+            mistakes.add(Error::new(index.name.span(), message));
         } else {
             indexes.push(index);
         }
@@ -68,7 +68,7 @@ impl Index {
     fn new(attribute: IndexAttribute) -> Result<Self> {
         let IndexAttribute { span, name, path, with, value } = attribute;
         let Some(name) = name else {
-            return Err(mistake(
+            return Err(Error::new(
                 span,
                 "the index has no name; add a name for its method, such as `name = \"by_image\"`",
             ));
@@ -87,11 +87,11 @@ impl Index {
             (None, None) => {
                 let message = "the index has no source of values; \
                                add `path = \"spec.image\"` or `with = function`";
-                return Err(mistake(span, message));
+                return Err(Error::new(span, message));
             }
             (Some(path), Some(_)) => {
                 let message = "`path` conflicts with `with`; remove one of them";
-                return Err(mistake(path.span(), message));
+                return Err(Error::new(path.span(), message));
             }
         };
         Ok(Self { name, handle, values, span, value, description })
@@ -105,7 +105,7 @@ fn handle_name(name: &str) -> String {
 fn method_name(name: &LitStr) -> Result<Ident> {
     let text = name.value();
     if STORE_INDICES.contains(&text.as_str()) {
-        return Err(mistake(
+        return Err(Error::new(
             name.span(),
             format!("`{text}` is a built-in index of the store; choose another name"),
         ));
@@ -115,13 +115,13 @@ fn method_name(name: &LitStr) -> Result<Ident> {
             let message = format!(
                 "informers have a method `{method}` already; choose another name, such as `by_{text}`"
             );
-            return Err(mistake(name.span(), message));
+            return Err(Error::new(name.span(), message));
         }
     }
     let plain =
         text.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
     ident(&text, name.span()).filter(|_| plain).ok_or_else(|| {
-        mistake(
+        Error::new(
             name.span(),
             format!("\"{text}\" is not a valid method name; choose an index name such as `by_image`"),
         )
@@ -133,7 +133,7 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
     const FORM: &str = "write field names joined by dots, as in `spec.image`, \
                         or `metadata.labels[\"app\"]` for an entry of a map";
     let text = path.value();
-    let wrong = |why: &str| mistake(path.span(), format!("\"{text}\" is not a valid index path: {why}"));
+    let wrong = |why: &str| Error::new(path.span(), format!("\"{text}\" is not a valid index path: {why}"));
     let mut segments = Vec::new();
     let mut rest = text.as_str();
     loop {
@@ -165,11 +165,6 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
 
 /// Parses a field name, as a raw identifier if the name is a keyword.
 fn field(name: &str, span: Span) -> Option<Ident> {
-    let is_keyword = ["self", "Self", "super", "crate", "_"].contains(&name);
-    let raw = || if is_keyword { None } else { syn::parse_str::<Ident>(&format!("r#{name}")).ok() };
-    ident(name, span).or_else(|| {
-        let mut field = raw()?;
-        field.set_span(span);
-        Some(field)
-    })
+    let can_be_raw = !["self", "Self", "super", "crate", "_"].contains(&name);
+    ident(name, span).or_else(|| if can_be_raw { ident(&format!("r#{name}"), span) } else { None })
 }

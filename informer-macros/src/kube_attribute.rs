@@ -17,15 +17,6 @@ pub(crate) struct KubeAttribute {
     pub(crate) plural: String,
 }
 
-#[derive(Default)]
-struct Read {
-    group: Option<LitStr>,
-    version: Option<LitStr>,
-    kind: Option<LitStr>,
-    root: Option<LitStr>,
-    plural: Option<LitStr>,
-}
-
 impl KubeAttribute {
     pub(crate) fn exists(attributes: &[Attribute]) -> bool {
         attributes.iter().any(is_kube)
@@ -33,17 +24,31 @@ impl KubeAttribute {
 
     /// Returns `None` if the attribute has an error, which kube's own derive reports.
     pub(crate) fn read(attributes: &[Attribute]) -> Option<Self> {
-        let mut read = Read::default();
+        let [mut group, mut version, mut kind, mut root, mut plural]: [Option<LitStr>; 5] =
+            Default::default();
         for attribute in attributes.iter().filter(|attribute| is_kube(attribute)) {
-            attribute.parse_nested_meta(|meta| read.read_one(&meta)).ok()?;
+            let read = attribute.parse_nested_meta(|meta| {
+                let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                let place = match name.as_str() {
+                    "group" => &mut group,
+                    "version" => &mut version,
+                    "kind" => &mut kind,
+                    "root" => &mut root,
+                    "plural" => &mut plural,
+                    _ => return skip(&meta),
+                };
+                *place = Some(meta.value()?.parse()?);
+                Ok(())
+            });
+            read.ok()?;
         }
-        let (group, version, kind) = (read.group?, read.version?, read.kind?);
+        let (group, version, kind) = (group?, version?, kind?);
         // kube has the same default.
-        let plural = match read.plural {
+        let plural = match plural {
             Some(plural) => plural.value(),
             None => pluralized(&kind.value().to_lowercase()),
         };
-        Some(Self { group, version, root: read.root.unwrap_or_else(|| kind.clone()), kind, plural })
+        Some(Self { group, version, root: root.unwrap_or_else(|| kind.clone()), kind, plural })
     }
 }
 
@@ -51,29 +56,11 @@ fn is_kube(attribute: &Attribute) -> bool {
     attribute.path().is_ident("kube")
 }
 
-impl Read {
-    fn read_one(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
-        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        let place = match name.as_str() {
-            "group" => &mut self.group,
-            "version" => &mut self.version,
-            "kind" => &mut self.kind,
-            "root" => &mut self.root,
-            "plural" => &mut self.plural,
-            _ => return skip(meta),
-        };
-        *place = Some(meta.value()?.parse()?);
-        Ok(())
-    }
-}
-
 fn skip(meta: &ParseNestedMeta<'_>) -> Result<()> {
     if meta.input.peek(Token![=]) {
         meta.value()?.parse::<Expr>()?;
     } else if meta.input.peek(syn::token::Paren) {
-        let content;
-        syn::parenthesized!(content in meta.input);
-        content.parse::<proc_macro2::TokenStream>()?;
+        meta.input.parse::<proc_macro2::Group>()?;
     }
     Ok(())
 }

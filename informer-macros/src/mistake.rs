@@ -1,13 +1,5 @@
 //! Errors in the user's attributes. Each error points at the mistake and names the remedy.
 
-use std::fmt::Display;
-
-use proc_macro2::Span;
-
-pub(crate) fn mistake(place: Span, message: impl Display) -> syn::Error {
-    syn::Error::new(place, message)
-}
-
 /// Collects errors, so that one compilation reports all of them.
 #[derive(Default)]
 pub(crate) struct Mistakes {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use proc_macro2::{Ident, Span};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Fields, LitStr, Path, Result, Visibility};
+use syn::{Data, DeriveInput, Error, Fields, LitStr, Path, Result, Visibility};
 
 use crate::attributes::Attributes;
 use crate::index::{self, Index};
 use crate::kube_attribute::KubeAttribute;
-use crate::mistake::{Mistakes, mistake};
+use crate::mistake::Mistakes;
 use crate::names;
 use crate::place::Place;
 use crate::prune;
@@ -98,9 +98,11 @@ impl Model {
                 identity
             })
         };
-        check_no_accessor(&attributes, &mut mistakes);
-        if let Some(identity) = identity.filter(|_| attributes.no_accessor.is_none()) {
-            model.place = mistakes.take(Place::new(&identity, &attributes));
+        if attributes.no_accessor.is_none() {
+            model.place = identity.and_then(|identity| mistakes.take(Place::new(&identity, &attributes)));
+        } else if let Some(accessor) = &attributes.accessor {
+            let message = "`no_accessor` conflicts with `accessor`; remove one of them";
+            mistakes.add(Error::new(accessor.span(), message));
         }
         model.indexes = index::indexes(attributes.indexes, &mut mistakes);
         mistakes.done()?;
@@ -120,11 +122,11 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
         Data::Union(_) => Some("this is a union"),
     };
     if let Some(kind) = kind {
-        return Err(mistake(input.ident.span(), format!("{FORM}; {kind}")));
+        return Err(Error::new(input.ident.span(), format!("{FORM}; {kind}")));
     }
     if let Some(parameter) = input.generics.params.first() {
         let message = "generic types are not supported; derive `Informer` on a type without parameters";
-        return Err(mistake(parameter.span(), message));
+        return Err(Error::new(parameter.span(), message));
     }
     Ok(())
 }
@@ -132,30 +134,20 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
 /// Rejects `#[informer(...)]` attributes whose value `#[kube(...)]` already sets, because the two
 /// values could differ.
 fn reject_kube_duplicates(attributes: &Attributes, mistakes: &mut Mistakes) {
-    let texts = [
-        ("group", attributes.group.as_ref()),
-        ("version", attributes.version.as_ref()),
-        ("kind", attributes.kind.as_ref()),
-        ("plural", attributes.plural.as_ref()),
-    ];
-    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text?.span())));
-    let flags = [
+    let span = |text: &Option<LitStr>| text.as_ref().map(LitStr::span);
+    let attributes = [
+        ("group", span(&attributes.group)),
+        ("version", span(&attributes.version)),
+        ("kind", span(&attributes.kind)),
+        ("plural", span(&attributes.plural)),
         ("namespaced", attributes.namespaced),
         ("cluster", attributes.cluster),
         ("own_resource", attributes.own_resource),
     ];
-    let flags = flags.into_iter().filter_map(|(name, span)| Some((name, span?)));
-    for (name, span) in texts.chain(flags) {
+    for (name, span) in attributes.into_iter().filter_map(|(name, span)| Some((name, span?))) {
         let message =
             format!("`{name}` conflicts with `#[kube(...)]`, which defines the resource; remove `{name}`");
-        mistakes.add(mistake(span, message));
-    }
-}
-
-/// Rejects `accessor` together with `no_accessor`.
-fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
-    if let (Some(_), Some(accessor)) = (attributes.no_accessor, &attributes.accessor) {
-        mistakes.add(mistake(accessor.span(), "`no_accessor` conflicts with `accessor`; remove one of them"));
+        mistakes.add(Error::new(span, message));
     }
 }
 
@@ -166,7 +158,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
         if let Some(span) = span {
             let message =
                 format!("`{name}` conflicts with `own_resource`, which defines the scope; remove `{name}`");
-            mistakes.add(mistake(span, message));
+            mistakes.add(Error::new(span, message));
         }
     }
     // `group`, `version`, `kind` and `plural` only determine the names of the accessors.
@@ -178,7 +170,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
         if let Some(one) = others.into_iter().flatten().chain(accessor).next() {
             let message = "an accessor needs both `group` and `version`; add the missing attributes, \
                            or remove this one to generate no accessor";
-            mistakes.add(mistake(one.span(), message));
+            mistakes.add(Error::new(one.span(), message));
         }
         return None;
     };
@@ -203,26 +195,22 @@ fn view(
     input: &DeriveInput,
     mistakes: &mut Mistakes,
 ) -> Option<(ViewResource, Identity)> {
-    let missing: Vec<&str> = [
-        ("group", attributes.group.is_none()),
-        ("version", attributes.version.is_none()),
-        ("kind", attributes.kind.is_none()),
-    ]
-    .into_iter()
-    .filter_map(|(name, is_missing)| is_missing.then_some(name))
-    .collect();
-    if !missing.is_empty() {
+    let Attributes { group, version, kind, .. } = attributes;
+    let (Some(group), Some(version), Some(kind)) = (group, version, kind) else {
+        let texts = [("group", group), ("version", version), ("kind", kind)];
+        let missing: Vec<&str> =
+            texts.iter().filter(|(_, text)| text.is_none()).map(|(name, _)| *name).collect();
         let message = format!(
             "`#[informer(...)]` must identify the resource; add {}, as in `{}`",
             listed(&missing),
             r#"group = "", version = "v1", kind = "Pod", namespaced"#,
         );
-        mistakes.add(mistake(input.ident.span(), message));
+        mistakes.add(Error::new(input.ident.span(), message));
         return None;
-    }
-    let group = check(attributes.group.as_ref()?, names::is_group, GROUP, mistakes);
-    let version = check(attributes.version.as_ref()?, names::is_version, VERSION, mistakes);
-    let kind = check(attributes.kind.as_ref()?, names::is_kind, KIND, mistakes);
+    };
+    let group = check(group, names::is_group, GROUP, mistakes);
+    let version = check(version, names::is_version, VERSION, mistakes);
+    let kind = check(kind, names::is_kind, KIND, mistakes);
     let namespaced = mistakes.take(scope(attributes, input.ident.span()));
     let metadata = mistakes.take(metadata(input));
     let (group, version, kind, namespaced, metadata) = (group?, version?, kind?, namespaced?, metadata?);
@@ -254,10 +242,10 @@ fn scope(attributes: &Attributes, item: Span) -> Result<bool> {
         (None, Some(_)) => Ok(false),
         (None, None) => {
             let message = "`#[informer(...)]` must set the scope; add `namespaced` or `cluster`";
-            Err(mistake(item, message))
+            Err(Error::new(item, message))
         }
         (Some(_), Some(cluster)) => {
-            Err(mistake(cluster, "`namespaced` conflicts with `cluster`; remove one of them"))
+            Err(Error::new(cluster, "`namespaced` conflicts with `cluster`; remove one of them"))
         }
     }
 }
@@ -273,7 +261,7 @@ fn metadata(input: &DeriveInput) -> Result<Span> {
     }
     let message = "the type has no field `metadata`; add `metadata: ObjectMeta` with the type of k8s-openapi, \
                    or add `own_resource` if the type implements `kube::Resource` itself";
-    Err(mistake(input.ident.span(), message))
+    Err(Error::new(input.ident.span(), message))
 }
 
 const GROUP: &str =
@@ -292,19 +280,19 @@ fn check(text: &LitStr, is_right: fn(&str) -> bool, form: &str, mistakes: &mut M
     } else {
         format!("invalid value \"{}\": {form}", text.value())
     };
-    mistakes.add(mistake(text.span(), message));
+    mistakes.add(Error::new(text.span(), message));
     None
 }
 
 fn duration(text: &LitStr) -> Result<Duration> {
     const FORM: &str = "write a time with its unit, such as \"10m\" or \"1h 30m\"";
     match humantime::parse_duration(&text.value()) {
-        Ok(duration) if duration.is_zero() => Err(mistake(
+        Ok(duration) if duration.is_zero() => Err(Error::new(
             text.span(),
             "a resync period cannot be zero; remove `default_resync` to use the factory's period",
         )),
         Ok(duration) => Ok(duration),
-        Err(_) => Err(mistake(text.span(), format!("\"{}\" is not a duration; {FORM}", text.value()))),
+        Err(_) => Err(Error::new(text.span(), format!("\"{}\" is not a duration; {FORM}", text.value()))),
     }
 }
 

@@ -2,11 +2,10 @@
 //! and `cron_tabs` in `factory.stable().v1().cron_tabs()`.
 
 use proc_macro2::{Ident, Span};
-use syn::{LitStr, Result};
+use syn::{Error, LitStr, Result};
 
 use crate::attributes::Attributes;
 use crate::built_in::FACTORY_METHODS;
-use crate::mistake::mistake;
 use crate::model::Identity;
 use crate::names;
 
@@ -41,10 +40,10 @@ impl Place {
         };
         let accessor = names::ident(&text, span).filter(|_| text != "factory").ok_or_else(|| {
             let remedy = "choose a name such as `accessor = \"cron_tabs\"`";
-            mistake(span, format!("`{text}` is not a valid accessor; {remedy}"))
+            Error::new(span, format!("`{text}` is not a valid accessor; {remedy}"))
         })?;
         let version_name = names::ident(&version.value(), version.span()).ok_or_else(|| {
-            mistake(version.span(), "expected a version such as `v1`, `v1beta1` or `v2alpha3`")
+            Error::new(version.span(), "expected a version such as `v1`, `v1beta1` or `v2alpha3`")
         })?;
         let api_version = [group.value(), version.value()].join("/").trim_start_matches('/').to_owned();
         let group = if names::is_built_in(&group.value()) {
@@ -67,14 +66,14 @@ fn check_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> 
     if !versions.contains(&text.as_str()) {
         let versions = versions.join(", ");
         let message = format!("the factory's `{of_group}()` has no `{text}`, only {versions}; {LIST_IT}");
-        return Err(mistake(version.span(), message));
+        return Err(Error::new(version.span(), message));
     }
     if names::is_built_in_accessor(group, &text, accessor) {
         let message = format!(
             "the factory's `{of_group}().{text}()` already has an accessor `{accessor}`; \
              choose another name, such as `accessor = \"slim_{accessor}\"`",
         );
-        return Err(mistake(span, message));
+        return Err(Error::new(span, message));
     }
     Ok(())
 }
@@ -98,5 +97,5 @@ fn new_group(group: &LitStr) -> Result<Ident> {
         }
     };
     let message = format!("this group's accessor would be `{name}`, which {reason}; {LIST_IT}");
-    Err(mistake(group.span(), message))
+    Err(Error::new(group.span(), message))
 }

@@ -1,9 +1,9 @@
 //! `prune(...)`: paths of JSON fields, with the same checks that `PrunePaths` of informer-reflector
 //! makes at run time.
 
-use syn::{LitStr, Result};
+use syn::{Error, LitStr, Result};
 
-use crate::mistake::{Mistakes, mistake};
+use crate::mistake::Mistakes;
 
 /// Adds an error to `mistakes` for each invalid path, and returns the valid ones.
 pub(crate) fn paths(texts: &[LitStr], mistakes: &mut Mistakes) -> Vec<String> {
@@ -17,7 +17,7 @@ fn path(text: &LitStr) -> Result<String> {
             "\"{path}\" is not a path; write names of JSON fields joined by dots, \
              or `[\"name\"]` for a name with a dot"
         );
-        return Err(mistake(text.span(), message));
+        return Err(Error::new(text.span(), message));
     };
     let needed = match names.as_slice() {
         ["metadata"] | ["apiVersion" | "kind", ..] => true,
@@ -28,14 +28,14 @@ fn path(text: &LitStr) -> Result<String> {
         let message = format!(
             "\"{path}\" can't be pruned: the field identifies an object or its version; remove this path"
         );
-        return Err(mistake(text.span(), message));
+        return Err(Error::new(text.span(), message));
     }
     let read = ["labels", "ownerReferences", "deletionTimestamp"];
     if let ["metadata", name, ..] = names.as_slice()
         && read.contains(name)
     {
         let message = format!("\"{path}\" can't be pruned: the library reads the field; remove this path");
-        return Err(mistake(text.span(), message));
+        return Err(Error::new(text.span(), message));
     }
     Ok(path)
 }

@@ -30,7 +30,7 @@ pub fn capitalized(name: &str) -> String {
 pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     let mut rest = plural;
     let mut name = String::new();
-    for letter in snake(kind).chars() {
+    for letter in kind.to_snake_case().chars() {
         if letter == '_' {
             name.push('_');
         } else if let Some(after) = rest.strip_prefix(letter) {
@@ -52,11 +52,6 @@ pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     }
     name.push_str(rest);
     Ok(name)
-}
-
-/// Returns the name in snake case: `CSIDriver` as `csi_driver`, and `K8SCluster` as `k8s_cluster`.
-pub(crate) fn snake(name: &str) -> String {
-    name.to_snake_case()
 }
 
 #[cfg(test)]

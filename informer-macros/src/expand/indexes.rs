@@ -66,7 +66,6 @@ fn signatures(model: &Model, index: &Index) -> TokenStream {
     let conflict_doc = format!(
         " If the store has an index `{name}` of another type, this index is registered under a longer name, and an error is"
     );
-    let conflict_doc_end = " logged.";
     quote! {
         #[doc = #doc]
         #[must_use]
@@ -75,7 +74,7 @@ fn signatures(model: &Model, index: &Index) -> TokenStream {
         #[doc = #handle_doc]
         ///
         #[doc = #conflict_doc]
-        #[doc = #conflict_doc_end]
+        /// logged.
         fn #handle(&self) -> #factory_path::Index<#object, #value>;
     }
 }

@@ -36,26 +36,19 @@ pub(super) fn informer(model: &Model) -> TokenStream {
 
 fn without_factory(model: &Model) -> TokenStream {
     let Model { object, factory_path, vis, .. } = model;
-    let docs = [
-        format!(
-            " Returns an informer for [`{object}`]s with the derive's indexes, and the task that runs the informer."
-        ),
-        " If the derive has pruned paths, they replace those of `list_watch`. The derive's resync period applies if"
-            .to_owned(),
-        " `options` sets none.".to_owned(),
-        format!(
-            " Returns an informer for [`{object}`]s from any source, with the derive's indexes, and the task that runs the informer."
-        ),
-        " The derive's resync period applies if `options` sets none. The derive's pruned paths are not used.".to_owned(),
-    ];
-    let [first, second, third, from_first, from_second] = docs;
+    let doc = format!(
+        " Returns an informer for [`{object}`]s with the derive's indexes, and the task that runs the informer."
+    );
+    let doc_from = format!(
+        " Returns an informer for [`{object}`]s from any source, with the derive's indexes, and the task that runs the informer."
+    );
     quote! {
         #[allow(dead_code)]
         impl #object {
-            #[doc = #first]
+            #[doc = #doc]
             ///
-            #[doc = #second]
-            #[doc = #third]
+            /// If the derive has pruned paths, they replace those of `list_watch`.
+            /// The derive's resync period applies if `options` sets none.
             #[must_use]
             #vis fn new_informer(
                 list_watch: #factory_path::informer_reflector::KubeListWatch<Self>,
@@ -64,9 +57,10 @@ fn without_factory(model: &Model) -> TokenStream {
                 #factory_path::__private::new_informer(list_watch, options)
             }
 
-            #[doc = #from_first]
+            #[doc = #doc_from]
             ///
-            #[doc = #from_second]
+            /// The derive's resync period applies if `options` sets none.
+            /// The derive's pruned paths are not used.
             #[must_use]
             #vis fn new_informer_from(
                 lister_watcher: ::std::sync::Arc<dyn #factory_path::informer_core::ListerWatcher<Self>>,

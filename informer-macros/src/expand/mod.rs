@@ -8,9 +8,9 @@ mod resource;
 #[cfg(test)]
 mod tests;
 
-use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::DeriveInput;
+use syn::{DeriveInput, Path};
 
 use crate::model::Model;
 
@@ -27,18 +27,11 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote!(#(#parts)*))
 }
 
-/// Returns the tokens with `place` as their span, so that compiler errors point there.
-fn at(place: Span, tokens: &impl ToTokens) -> TokenStream {
-    let placed = tokens.to_token_stream().into_iter().map(|token| match token {
-        TokenTree::Group(group) => {
-            let mut group = Group::new(group.delimiter(), at(place, &group.stream()));
-            group.set_span(place);
-            TokenTree::Group(group)
-        }
-        mut token => {
-            token.set_span(place);
-            token
-        }
+/// Returns the path with `place` as the span of its tokens, so that compiler errors point there.
+fn at(place: Span, path: &Path) -> TokenStream {
+    let placed = path.to_token_stream().into_iter().map(|mut token| {
+        token.set_span(place);
+        token
     });
     placed.collect()
 }

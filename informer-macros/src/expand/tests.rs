@@ -11,14 +11,8 @@ use super::derive;
 /// The README, which contains the example and its generated code.
 const README: &str = include_str!("../../README.md");
 
-const REMEDY: &str = "run the test with UPDATE_README=1, and review the changes";
-
 fn derived(item: TokenStream) -> syn::Result<TokenStream> {
     derive(&syn::parse2(item)?)
-}
-
-fn message(item: TokenStream) -> String {
-    derived(item).expect_err("the derive fails").to_string()
 }
 
 /// Returns the range of the README's code block after the comment `<!-- name -->`, without its
@@ -51,19 +45,19 @@ fn readme_contains_the_generated_code() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
         std::fs::write(path, readme).expect("the README can be written");
     } else {
-        assert_eq!(README[shown], text, "{REMEDY}");
+        assert_eq!(README[shown], text, "run the test with UPDATE_README=1, and review the changes");
     }
 }
 
 #[test]
 fn attribute_that_kube_sets_is_rejected() {
-    let message = message(quote! {
+    let rejected = derived(quote! {
         #[kube(group = "example.com", version = "v1", kind = "Thing", namespaced)]
         #[informer(cluster)]
         struct ThingSpec {}
     });
     assert_eq!(
-        message,
+        rejected.expect_err("the derive fails").to_string(),
         "`cluster` conflicts with `#[kube(...)]`, which defines the resource; remove `cluster`"
     );
 }
