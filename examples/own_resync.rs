@@ -47,19 +47,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let maps = factory.core().v1().config_maps();
     let [often, rarely, never, default] = [(); 4].map(|()| Arc::new(AtomicUsize::new(0)));
     let (sender, mut resyncs) = unbounded_channel();
-    let with = |name: &str, resync| HandlerOptions::new().name(name).resync(resync);
+    let add = |name: &str, resync, handler| {
+        maps.add_event_handler_with(handler, &HandlerOptions::new().name(name).resync(resync))
+    };
     let handlers = [
-        maps.add_event_handler_with(
-            counting(&often, Some(sender)),
-            &with("often", Resync::Every(Duration::from_secs(1))),
-        ),
+        add("often", Resync::Every(Duration::from_secs(1)), counting(&often, Some(sender))),
         // Periods are rounded up to a multiple of the shortest requested period.
-        maps.add_event_handler_with(
-            counting(&rarely, None),
-            &with("rarely", Resync::Every(Duration::from_secs(2))),
-        ),
-        maps.add_event_handler_with(counting(&never, None), &with("never", Resync::Never)),
-        maps.add_event_handler_with(counting(&default, None), &with("default", Resync::Default)),
+        add("rarely", Resync::Every(Duration::from_secs(2)), counting(&rarely, None)),
+        add("never", Resync::Never, counting(&never, None)),
+        add("default", Resync::Default, counting(&default, None)),
     ];
     factory.start();
     factory.wait_for_cache_sync().await?;

@@ -9,11 +9,10 @@ mod server;
 use std::error::Error;
 use std::sync::Arc;
 
-use informer_factory::Lister;
 use informer_factory::informer_reflector::{KubeListWatch, Reflector, ReflectorConfig};
 use informer_factory::informer_store::{ReflectedStore, store};
+use informer_factory::{Lister, parse_selector};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::core::Selector;
 use serde_json::json;
 use server::Server;
 use tokio_util::sync::CancellationToken;
@@ -49,15 +48,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     assert_eq!(by_tier.count("front"), 2);
     // A real cluster can have other config maps in the namespace, such as the cluster's CA certificate.
-    let ours = Lister::new(maps.clone()).namespace(&server.namespace).list(&selector()?);
+    let selector = parse_selector("tier in (front, back)")?;
+    let ours = Lister::new(maps.clone()).namespace(&server.namespace).list(&selector);
     assert_eq!(ours.len(), 3);
 
     shutdown.cancel();
     running.await?;
     drop(status);
     server.shutdown().await
-}
-
-fn selector() -> Result<Selector, Box<dyn Error>> {
-    Ok(informer_factory::parse_selector("tier in (front, back)")?)
 }

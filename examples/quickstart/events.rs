@@ -34,15 +34,11 @@ pub(crate) struct Tally {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
-    tally: Arc<Tally>,
+    pub(crate) tally: Arc<Tally>,
     lines: UnboundedSender<String>,
 }
 
 impl Printer {
-    pub(crate) fn tally(&self) -> Arc<Tally> {
-        Arc::clone(&self.tally)
-    }
-
     /// Sends a line to the main loop, unless [`LINES_PER_SECOND`] events have occurred in this
     /// second.
     fn print(&self, line: impl FnOnce() -> String) {

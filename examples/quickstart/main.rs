@@ -69,7 +69,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 
     // Handlers receive changes while their registrations exist.
     let (printer, mut lines) = events::printer();
-    let tally = printer.tally();
+    let tally = printer.tally.clone();
     let handlers = [
         nodes.add_event_handler_with(printer.clone(), &HandlerOptions::new().name("nodes")),
         pods.add_event_handler_with(printer, &HandlerOptions::new().name("pods")),

@@ -9,8 +9,8 @@ use informer_factory::status::InformerReport;
 use informer_reflector::{Health, ReflectorCounts};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType::{self, Counter, Gauge};
 
-use crate::Kind::{self, Counter, Gauge};
 use crate::{short, write};
 
 /// The metrics of the informers of a factory, for
@@ -95,7 +95,7 @@ type Labels<'a> = Vec<(&'a str, &'a str)>;
 type Number<T> = fn(&T) -> Option<f64>;
 type Numbers = fn(&Informer) -> Vec<(&'static str, f64)>;
 
-const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
+const OF_INFORMER: [(MetricType, &str, &str, Number<Informer>); 16] = [
     (Gauge, "informer_synced", "Whether the initial list is in the store", |it| {
         Some(f64::from(u8::from(it.report.has_synced)))
     }),
@@ -147,7 +147,7 @@ const OF_INFORMER: [(Kind, &str, &str, Number<Informer>); 16] = [
 
 /// The metrics with an additional label. Each tuple has the label's name, then the metric's kind,
 /// name, help text, and a function that returns a number per label value.
-const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
+const LABELLED: [(&str, MetricType, &str, &str, Numbers); 4] = [
     ("state", Gauge, "informer_health", "The state of listing and watching", |it| {
         vec![(it.report.health.name(), 1.0)]
     }),
@@ -169,7 +169,7 @@ const LABELLED: [(&str, Kind, &str, &str, Numbers); 4] = [
     }),
 ];
 
-const OF_HANDLER: [(Kind, &str, &str, Number<HandlerStats>); 6] = [
+const OF_HANDLER: [(MetricType, &str, &str, Number<HandlerStats>); 6] = [
     (Gauge, "informer_handler_pending_events", "Number of events that wait for the handler", |it| {
         Some(it.pending as f64)
     }),

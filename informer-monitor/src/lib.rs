@@ -57,27 +57,20 @@ pub use router::router;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Counter,
-    Gauge,
-}
-
-/// Writes a metric with its samples. The encoder adds `_total` to the name of a counter.
+/// Writes a counter or gauge with its samples. The encoder adds `_total` to the name of a counter.
 fn write<L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
-    kind: Kind,
+    kind: MetricType,
     name: &str,
     help: &str,
     samples: impl IntoIterator<Item = (L, f64)>,
 ) -> fmt::Result {
-    let metric_type = if kind == Kind::Counter { MetricType::Counter } else { MetricType::Gauge };
-    let mut metric = encoder.encode_descriptor(name, help, None, metric_type)?;
+    let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
     for (labels, value) in samples {
         let mut sample = metric.encode_family(&labels)?;
         match kind {
-            Kind::Counter => sample.encode_counter::<NoLabelSet, _, f64>(&value, None)?,
-            Kind::Gauge => sample.encode_gauge(&value)?,
+            MetricType::Counter => sample.encode_counter::<NoLabelSet, _, f64>(&value, None)?,
+            _ => sample.encode_gauge(&value)?,
         }
     }
     Ok(())

@@ -16,10 +16,9 @@ use informer_workqueue::{Metrics, UnfinishedWork, Workqueue};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::MetricType::{self, Counter, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::Kind::{Counter, Gauge};
 use crate::write;
 
 /// The metrics of any number of work queues. A clone is another handle to the same metrics.
@@ -103,14 +102,6 @@ impl Default for Numbers {
     }
 }
 
-impl Numbers {
-    /// Returns the number of queued keys. `gauges` contains the exact number; without `gauges`, the
-    /// number is `adds` minus `takes`.
-    fn depth(&self, gauges: Option<&Gauges>) -> u64 {
-        gauges.map_or(self.adds.saturating_sub(self.takes), |gauges| gauges.depth)
-    }
-}
-
 impl QueueMetrics {
     /// Returns metrics that contain no queue yet.
     #[must_use]
@@ -160,15 +151,10 @@ impl QueueMetrics {
                 None => ended.push(queue),
             }
         }
-        let mut dropped = BTreeSet::new();
+        let has_ended = |queue: &mut Arc<Followed>| ended.iter().any(|&ended| Arc::ptr_eq(ended, queue));
         let mut followed = self.shared.followed.lock();
-        followed.retain(|queue| {
-            let has_ended = ended.iter().any(|&ended| Arc::ptr_eq(ended, queue));
-            if has_ended {
-                dropped.insert(queue.name.clone());
-            }
-            !has_ended
-        });
+        let mut dropped: BTreeSet<_> =
+            followed.extract_if(.., has_ended).map(|queue| queue.name.clone()).collect();
         // Another queue with the same name can have been created meanwhile.
         followed.iter().for_each(|queue| _ = dropped.remove(&queue.name));
         (found, dropped)
@@ -215,7 +201,11 @@ impl Collector for QueueMetrics {
             queues.entry(queue.clone()).or_default();
         }
         let encoder = &mut encoder;
-        let depths = queues.iter().map(|(queue, it)| (label(queue), it.depth(gauges.get(queue)) as f64));
+        let depths = queues.iter().map(|(queue, it)| {
+            // The depth of a queue that is not followed is computed.
+            let computed = it.adds.saturating_sub(it.takes);
+            (label(queue), gauges.get(queue).map_or(computed, |gauges| gauges.depth) as f64)
+        });
         write(encoder, Gauge, "workqueue_depth", "Number of queued keys", depths)?;
         let adds = queues.iter().map(|(queue, it)| (label(queue), it.adds as f64));
         write(encoder, Counter, "workqueue_adds", "Number of keys that were queued", adds)?;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::client::Failure;
 use crate::data::{Controller, Details, History, Informer, Overview, Text};
-use crate::table::{Column, Order, Row};
+use crate::table::{Order, Row};
 
 /// The documents that the task `terminal::read` requests from the inspector after each interval:
 /// the overview, and the details of one informer.
@@ -30,7 +30,7 @@ pub(crate) enum Update {
     Details(String, Result<Details, Failure>),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct App {
     pub(crate) address: String,
     pub(crate) rows: Vec<Row>,
@@ -58,26 +58,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(address: String) -> Self {
-        Self {
-            address,
-            rows: Vec::new(),
-            controllers: Vec::new(),
-            memory: None,
-            details: None,
-            lost: None,
-            history: History::default(),
-            read_at: None,
-            // As on the inspector's page, informers with problems are first.
-            order: Order { column: Column::Health, is_reversed: false },
-            filter: String::new(),
-            is_typing: false,
-            is_paused: false,
-            is_help: false,
-            is_done: false,
-            selected: None,
-            list: ListState::default(),
-            page: 1,
-        }
+        Self { address, ..Self::default() }
     }
 
     pub(crate) fn update(&mut self, update: Update) {

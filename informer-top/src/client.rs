@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, AUTHORIZATION, HOST};
 use http::uri::Authority;
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
-use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -144,7 +143,8 @@ impl Client {
 
     pub(crate) async fn details(&self, id: &str) -> Result<Details, Failure> {
         let query = form_urlencoded::Serializer::new(String::new()).append_pair("informer", id).finish();
-        parse(&self.get(&format!("/inspect/api/informer?{query}")).await?)
+        let body = self.get(&format!("/inspect/api/informer?{query}")).await?;
+        serde_json::from_slice(&body).map_err(|error| Failure::broken(&format!("invalid document: {error}")))
     }
 
     async fn get(&self, path: &str) -> Result<Bytes, Failure> {
@@ -189,18 +189,11 @@ impl Client {
             }
         };
         let status = response.status();
-        let body = body(response).await?;
+        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
+        let body =
+            body.map_err(|error| Failure::broken(&format!("cannot read the response: {error}")))?.to_bytes();
         if status == StatusCode::OK { Ok(body) } else { Err(refused(status, &body)) }
     }
-}
-
-async fn body(response: Response<Incoming>) -> Result<Bytes, Failure> {
-    let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
-    Ok(body.map_err(|error| Failure::broken(&format!("cannot read the response: {error}")))?.to_bytes())
-}
-
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(|error| Failure::broken(&format!("invalid document: {error}")))
 }
 
 fn unreachable(error: &io::Error) -> Failure {

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::format::duration;
-
 /// A text without characters that could control the terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Text(String);
@@ -77,6 +75,7 @@ pub(crate) struct Informer {
     pub(crate) synced: bool,
     pub(crate) health: Text,
     pub(crate) health_text: Text,
+    /// The age of the last event, bookmark or list; `None` if the informer is not live.
     pub(crate) last_event_ms: Option<f64>,
     pub(crate) objects: u64,
     pub(crate) bytes: Option<u64>,
@@ -214,12 +213,6 @@ impl Informer {
     /// Returns the number of events that the slowest handler has not received yet.
     pub(crate) fn lag(&self) -> u64 {
         self.handlers.iter().map(|handler| handler.pending).max().unwrap_or(0)
-    }
-
-    /// Returns the age of the last event, bookmark or list in words. Returns `None` if the
-    /// informer's health is not `Live`.
-    pub(crate) fn last_event(&self) -> Option<String> {
-        self.last_event_ms.map(duration)
     }
 }
 

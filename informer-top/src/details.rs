@@ -61,8 +61,8 @@ fn headed<const N: usize>(rows: &[[String; N]]) -> Vec<Line<'static>> {
 fn facts(row: &Row) -> Vec<String> {
     let informer = &row.informer;
     let mut health = informer.health_words();
-    if let Some(last) = informer.last_event() {
-        health.push_str(&format!(", last event {last} ago"));
+    if let Some(age) = informer.last_event_ms {
+        health.push_str(&format!(", last event {} ago", duration(age)));
     }
     if !informer.synced {
         health.push_str(", not synced");
@@ -78,7 +78,9 @@ fn facts(row: &Row) -> Vec<String> {
     let events = &informer.events;
     let [added, modified, deleted] = [events.added, events.modified, events.deleted].map(count);
     let bookmarks = counted(events.bookmarks, "bookmark");
-    let (lists, watches) = (counted(informer.lists, "list"), watches(informer.watches));
+    let lists = counted(informer.lists, "list");
+    let watches =
+        format!("{} watch{}", count(informer.watches), if informer.watches == 1 { "" } else { "es" });
     let calls = format!("{} handler calls/s", rate(row.rates.calls));
     vec![
         health,
@@ -87,10 +89,6 @@ fn facts(row: &Row) -> Vec<String> {
             "{added} added, {modified} modified, {deleted} deleted, {bookmarks} · {lists}, {watches} · {calls}"
         ),
     ]
-}
-
-fn watches(number: u64) -> String {
-    format!("{} watch{}", count(number), if number == 1 { "" } else { "es" })
 }
 
 fn handlers(row: &Row) -> Vec<Line<'static>> {

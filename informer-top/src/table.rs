@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::data::{Informer, Rates};
-use crate::format::{NONE, count, cut, left, rate, right, width};
+use crate::format::{NONE, count, cut, duration, left, rate, right, width};
 
 /// Names are not cut to less than this width.
 const MIN_NAME: usize = 16;
@@ -20,7 +20,7 @@ pub(crate) struct Row {
 }
 
 /// The variants are in the order of the columns on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Column {
     Name,
     Objects,
@@ -31,6 +31,8 @@ pub(crate) enum Column {
     Quarantined,
     Lists,
     Failures,
+    /// As on the inspector's page, informers with problems are first by default.
+    #[default]
     Health,
 }
 
@@ -84,11 +86,6 @@ impl Column {
         Self::ALL[(index + step) % Self::ALL.len()]
     }
 
-    /// Returns whether the smallest value is first by default.
-    fn is_ascending(self) -> bool {
-        self == Self::Name
-    }
-
     fn text(self, row: &Row) -> String {
         let informer = &row.informer;
         match self {
@@ -97,7 +94,7 @@ impl Column {
             Self::Events => rate(row.rates.events),
             Self::Queued => count(informer.queued),
             Self::Lag => count(informer.lag()),
-            Self::LastEvent => informer.last_event().unwrap_or_else(|| NONE.to_owned()),
+            Self::LastEvent => informer.last_event_ms.map_or_else(|| NONE.to_owned(), duration),
             Self::Quarantined => count(informer.quarantined),
             Self::Lists => count(informer.lists),
             Self::Failures => count(informer.failures),
@@ -107,29 +104,24 @@ impl Column {
 
     /// Compares two rows by this column. The worst health counts as the greatest value.
     fn compare(self, a: &Row, b: &Row) -> Ordering {
-        let number = |row: &Row| match self {
-            Self::Objects => row.informer.objects,
-            Self::Queued => row.informer.queued,
-            Self::Lag => row.informer.lag(),
-            Self::Quarantined => row.informer.quarantined,
-            Self::Lists => row.informer.lists,
-            Self::Failures => row.informer.failures,
-            _ => 0,
-        };
-        let fraction = |row: &Row| match self {
-            Self::Events => row.rates.events.unwrap_or(-1.0),
-            _ => row.informer.last_event_ms.unwrap_or(-1.0),
-        };
+        let fractions = |a: Option<f64>, b: Option<f64>| a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0));
+        let (one, other) = (&a.informer, &b.informer);
         match self {
             Self::Name => a.name.cmp(&b.name),
-            Self::Health => b.informer.severity().cmp(&a.informer.severity()),
-            Self::Events | Self::LastEvent => fraction(a).total_cmp(&fraction(b)),
-            _ => number(a).cmp(&number(b)),
+            Self::Objects => one.objects.cmp(&other.objects),
+            Self::Events => fractions(a.rates.events, b.rates.events),
+            Self::Queued => one.queued.cmp(&other.queued),
+            Self::Lag => one.lag().cmp(&other.lag()),
+            Self::LastEvent => fractions(one.last_event_ms, other.last_event_ms),
+            Self::Quarantined => one.quarantined.cmp(&other.quarantined),
+            Self::Lists => one.lists.cmp(&other.lists),
+            Self::Failures => one.failures.cmp(&other.failures),
+            Self::Health => other.severity().cmp(&one.severity()),
         }
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Order {
     pub(crate) column: Column,
     /// Whether the sort direction is the opposite of the column's default direction.
@@ -138,7 +130,8 @@ pub(crate) struct Order {
 
 impl Order {
     fn is_ascending(self) -> bool {
-        self.column.is_ascending() != self.is_reversed
+        // Only names are in ascending order by default.
+        (self.column == Column::Name) != self.is_reversed
     }
 
     /// Sorts the rows. Equal rows are sorted by name, so that their order does not change.
@@ -210,8 +203,16 @@ impl Layout {
     /// Returns the line of a row in two parts: all columns except health, and the health, which can
     /// have a different color.
     pub(crate) fn cells(&self, row: &Row) -> (String, String) {
-        let mut cells: Vec<_> =
-            self.0.iter().map(|(column, width)| fill(*column, &column.text(row), *width)).collect();
+        let cells = self.0.iter().map(|(column, width)| {
+            let text = column.text(row);
+            match column {
+                // Health is the last column, so no spaces follow it.
+                Column::Health => cut(&text, *width),
+                Column::Name => left(&text, *width),
+                _ => right(&text, *width),
+            }
+        });
+        let mut cells: Vec<_> = cells.collect();
         let health = cells.pop().unwrap_or_default();
         cells.push(String::new());
         (cells.join(GAP), health)
@@ -222,15 +223,6 @@ impl Layout {
 fn longest(rows: &[&Row], column: Column) -> usize {
     let widths = rows.iter().map(|row| width(&column.text(row)));
     widths.max().unwrap_or(0).max(column.title().len())
-}
-
-fn fill(column: Column, text: &str, width: usize) -> String {
-    match column {
-        // Health is the last column, so no spaces follow it.
-        Column::Health => cut(text, width),
-        Column::Name => left(text, width),
-        _ => right(text, width),
-    }
 }
 
 /// Describes the health of all informers, such as `2 of 3 informers live, 1 forbidden`.

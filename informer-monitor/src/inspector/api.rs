@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use informer_core::{AnyObject, Cached};
 use serde_json::{Value, json};
 
@@ -40,21 +40,20 @@ type Answer = Result<Value, (StatusCode, String)>;
 /// Returns the routes below `/inspect`. The routes do not check access; `serve.rs` does.
 pub(super) fn routes() -> Router<Arc<Shown>> {
     let mut router = Router::new()
-        .route("/inspect", get(|| async { redirect("inspect/") }))
+        .route("/inspect", redirect())
         .route("/inspect/api/overview", get(overview))
         .route("/inspect/api/informer", get(informer))
         .route("/inspect/api/objects", get(objects))
         .route("/inspect/api/object", get(object));
     for (name, content_type, text) in FILES {
         let content_type = format!("{content_type}; charset=utf-8");
-        let file = move || async move { ([(CONTENT_TYPE, content_type)], text) };
-        router = router.route(&format!("/inspect/{name}"), get(file));
+        router = router.route(&format!("/inspect/{name}"), get(([(CONTENT_TYPE, content_type)], text)));
     }
     router
 }
 
-pub(super) fn redirect(to: &'static str) -> Response {
-    (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, to)]).into_response()
+pub(super) fn redirect() -> MethodRouter<Arc<Shown>> {
+    get((StatusCode::TEMPORARY_REDIRECT, [(LOCATION, "inspect/")]))
 }
 
 async fn overview(State(shown): State<Arc<Shown>>) -> Response {
@@ -146,7 +145,7 @@ fn page(shown: &Shown, parameters: &Parameters) -> Answer {
     let limit = limit.clamp(1, MAX_LIMIT);
     let page = search(view, &query, &shown.mask, parameters.get("after"), limit).map_err(bad)?;
     let rows = page.objects.iter().map(|object| {
-        let facts = view.facts(object);
+        let facts = view.informer.facts(object);
         let labels = facts.labels.into_iter().filter(|(name, _)| !shown.mask.hides_label(name));
         let labels: serde_json::Map<_, _> = labels.map(|(name, value)| (name, value.into())).collect();
         json!({
@@ -192,13 +191,14 @@ fn one(shown: &Shown, parameters: &Parameters) -> Answer {
 }
 
 fn described(shown: &Shown, view: &View, change: &Change) -> Result<Value, serde_json::Error> {
-    let value =
-        |state: &Option<Cached<AnyObject>>| state.as_ref().map(|state| view.unmasked(state)).transpose();
+    let value = |state: &Option<Cached<AnyObject>>| {
+        state.as_ref().map(|state| view.informer.unmasked(state)).transpose()
+    };
     let version =
         |state: &Option<Cached<AnyObject>>| state.as_ref().map(|state| state.resource_version().to_string());
     // Only an update has two states to compare. An added object is shown as a whole.
     let differences = match (value(&change.old)?, value(&change.new)?) {
-        (Some(old), Some(new)) => diff(&old, &new, &shown.mask.of(&[&old, &new], view.is_secret())),
+        (Some(old), Some(new)) => diff(&old, &new, &shown.mask.of(&[&old, &new], view.informer.is_secret())),
         _ => Vec::new(),
     };
     Ok(json!({

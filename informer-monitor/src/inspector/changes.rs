@@ -2,7 +2,6 @@
 //! state of an object, and copies neither.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use informer_core::{AnyObject, Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::Mutex;
@@ -22,14 +21,19 @@ pub(super) struct Change {
     pub(super) new: Option<Cached<AnyObject>>,
 }
 
-/// The last changes of an informer's objects, oldest first.
+/// An event handler that keeps the last changes of an informer's objects, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     changes: Mutex<VecDeque<Change>>,
 }
 
 impl Changes {
-    fn push(&self, change: Change) {
+    fn record<K: 'static>(&self, kind: &'static str, old: Option<&Cached<K>>, new: Option<&Cached<K>>) {
+        let Some(key) = new.or(old).map(|object| object.key().clone()) else { return };
+        // The result of the cast does not hold the decoded form of an encoded object. So the change
+        // keeps only the encoded form in memory.
+        let closed = |object: &Cached<K>| object.clone().cast::<AnyObject>();
+        let change = Change { at: Instant::now(), kind, key, old: old.map(closed), new: new.map(closed) };
         let oldest = {
             let mut changes = self.changes.lock();
             let oldest = if changes.len() == MAX_CHANGES { changes.pop_front() } else { None };
@@ -51,22 +55,7 @@ impl Changes {
     }
 }
 
-/// The event handler that records the changes of an informer's objects.
-#[derive(Debug)]
-pub(super) struct Recorder(pub(super) Arc<Changes>);
-
-impl Recorder {
-    fn record<K: 'static>(&self, kind: &'static str, old: Option<&Cached<K>>, new: Option<&Cached<K>>) {
-        let Some(key) = new.or(old).map(|object| object.key().clone()) else { return };
-        // The result of the cast does not hold the decoded form of an encoded object. So the change
-        // keeps only the encoded form in memory.
-        let closed = |object: &Cached<K>| object.clone().cast::<AnyObject>();
-        let (old, new) = (old.map(closed), new.map(closed));
-        self.0.push(Change { at: Instant::now(), kind, key, old, new });
-    }
-}
-
-impl<K: Send + Sync + 'static> EventHandler<K> for Recorder {
+impl<K: Send + Sync + 'static> EventHandler<K> for Changes {
     fn on_add(&self, object: &Cached<K>, is_in_initial_list: bool) {
         if !is_in_initial_list {
             self.record("added", None, Some(object));
@@ -81,7 +70,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Recorder {
     }
 
     fn on_delete(&self, object: &Deleted<K>) {
-        self.record("deleted", object.last_known().or(object.previous()), None);
+        self.record("deleted", object.last_known(), None);
     }
 
     fn on_release(&self, object: &Cached<K>) {
@@ -104,18 +93,17 @@ mod tests {
 
     #[test]
     fn newest_changes_replace_the_oldest() {
-        let changes = Arc::new(Changes::default());
-        let recorder = Recorder(Arc::clone(&changes));
-        recorder.on_add(&object("initial", "1"), true);
-        recorder.on_add(&object("a", "1"), false);
-        recorder.on_update(&object("a", "1"), &object("a", "2"));
+        let changes = Changes::default();
+        changes.on_add(&object("initial", "1"), true);
+        changes.on_add(&object("a", "1"), false);
+        changes.on_update(&object("a", "1"), &object("a", "2"));
         let resynced = object("a", "2");
-        recorder.on_update(&resynced, &resynced);
+        changes.on_update(&resynced, &resynced);
         let kinds: Vec<_> = changes.of("a").iter().map(|change| change.kind).collect();
         assert_eq!(kinds, ["updated", "added"]);
         assert!(changes.of("initial").is_empty());
         for number in 0..MAX_CHANGES {
-            recorder.on_add(&object(&format!("b-{number}"), "3"), false);
+            changes.on_add(&object(&format!("b-{number}"), "3"), false);
         }
         assert!(changes.of("a").is_empty());
         assert_eq!(changes.newest(MAX_CHANGES + 1).len(), MAX_CHANGES);

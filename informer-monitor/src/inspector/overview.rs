@@ -44,7 +44,7 @@ impl Shown {
             if *count > 1 {
                 id = format!("{id} {count}");
             }
-            let view = self.views.iter().find(|view| view.is_of(&report));
+            let view = self.views.iter().find(|view| view.informer.is_of(&report));
             Informer { id, report, view }
         });
         informers.collect()

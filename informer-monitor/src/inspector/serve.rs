@@ -18,7 +18,6 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use subtle::ConstantTimeEq;
 use tokio::net::TcpListener;
 
@@ -185,7 +184,7 @@ impl Inspector {
     /// Returns a router that serves only the inspector, and redirects `/` to the page.
     fn standalone_router(self) -> Result<Router, InspectorError> {
         let shown = self.checked()?;
-        let routes = api::routes().route("/", get(|| async { api::redirect("inspect/") }));
+        let routes = api::routes().route("/", api::redirect());
         Ok(routes.layer(from_fn_with_state(Arc::clone(&shown), guard)).with_state(shown))
     }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::changes::{Changes, Recorder};
+use super::changes::Changes;
 use super::mask::Mask;
 use super::query::Query;
 
@@ -25,14 +25,10 @@ const SAMPLE: usize = 24;
 const SIZE_VALID: Duration = Duration::from_secs(15);
 
 pub(super) struct View {
-    /// Returns whether a report is about the informer. The closure keeps the informer alive.
-    is_of: Box<dyn Fn(&InformerReport) -> bool + Send + Sync>,
+    /// Keeps the informer alive.
+    pub(super) informer: Box<dyn AnyInformer>,
     pub(super) indexer: Indexer<AnyObject>,
     pub(super) changes: Arc<Changes>,
-    /// Returns whether the informer's objects are Secrets. This is a closure, because the resource
-    /// can be unknown when the informer is created.
-    is_secret: Box<dyn Fn() -> bool + Send + Sync>,
-    reader: Box<dyn Reader>,
     /// The time of the last estimate, and the estimated mean size of an object as JSON, in bytes.
     size: Mutex<Option<(Instant, usize)>>,
     _recorder: HandlerRegistration,
@@ -45,17 +41,34 @@ pub(super) struct Facts {
     pub(super) created: Option<String>,
 }
 
-/// Reads objects of one type for callers that do not know this type.
-trait Reader: Send + Sync {
-    fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error>;
+/// An informer, and its objects, for callers that do not know the type of the objects.
+pub(super) trait AnyInformer: Send + Sync {
+    /// Returns whether a report is about this informer.
+    fn is_of(&self, report: &InformerReport) -> bool;
+
+    /// Returns whether the informer's objects are Secrets. The name of the resource decides,
+    /// because the JSON of some types has no `kind`. The resource can be unknown when the informer
+    /// is created.
+    fn is_secret(&self) -> bool;
+
+    /// Returns the object as JSON without masks. The caller must mask the values.
+    fn unmasked(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error>;
+
     fn facts(&self, object: &Cached<AnyObject>) -> Facts;
+
     fn matches_labels(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool;
 }
 
-struct Typed<K>(std::marker::PhantomData<fn() -> K>);
+impl<K: Resource + Serialize + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
+    fn is_of(&self, report: &InformerReport) -> bool {
+        report.is_for(self)
+    }
 
-impl<K: Resource + Serialize + 'static> Reader for Typed<K> {
-    fn value(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error> {
+    fn is_secret(&self) -> bool {
+        resource_of(self).split([' ', '.']).next() == Some("secrets")
+    }
+
+    fn unmasked(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error> {
         // The handle is dropped after the call, so that nothing keeps the decoded object.
         object.clone().cast::<K>().read(|object| serde_json::to_value(object))
     }
@@ -83,62 +96,35 @@ impl View {
     {
         let changes = Arc::new(Changes::default());
         let options = HandlerOptions::new().name("inspector");
-        let recorder = informer.add_event_handler_with(Recorder(Arc::clone(&changes)), &options);
+        let recorder = informer.add_event_handler_with(Arc::clone(&changes), &options);
         Self {
-            is_of: Box::new({
-                let informer = informer.clone();
-                move |report: &InformerReport| report.is_for(&informer)
-            }),
-            is_secret: Box::new({
-                let informer = informer.clone();
-                move || resource_of(&informer).split([' ', '.']).next() == Some("secrets")
-            }),
+            informer: Box::new(informer.clone()),
             indexer: informer.indexer().cast_ref().clone(),
             changes,
-            reader: Box::new(Typed::<K>(std::marker::PhantomData)),
             size: Mutex::new(None),
             _recorder: recorder,
         }
     }
 
-    pub(super) fn is_of(&self, report: &InformerReport) -> bool {
-        (self.is_of)(report)
-    }
-
-    /// Returns the object as JSON without masks. The caller must mask the values.
-    pub(super) fn unmasked(&self, object: &Cached<AnyObject>) -> Result<Value, serde_json::Error> {
-        self.reader.value(object)
-    }
-
     pub(super) fn masked(&self, object: &Cached<AnyObject>, mask: &Mask) -> Result<Value, serde_json::Error> {
-        let mut value = self.reader.value(object)?;
-        let paths = mask.of(&[&value], self.is_secret());
+        let mut value = self.informer.unmasked(object)?;
+        let paths = mask.of(&[&value], self.informer.is_secret());
         paths.apply(&mut value);
         Ok(value)
-    }
-
-    pub(super) fn facts(&self, object: &Cached<AnyObject>) -> Facts {
-        self.reader.facts(object)
     }
 
     /// Returns whether the labels and fields of an object match the label and field terms of
     /// `query`. A query cannot find the content of masked values.
     pub(super) fn matches(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool {
-        (!query.has_labels() || self.reader.matches_labels(object, query, mask))
+        (!query.has_labels() || self.informer.matches_labels(object, query, mask))
             && (!query.has_fields()
                 || self.masked(object, mask).is_ok_and(|object| query.matches_fields(&object)))
-    }
-
-    /// Returns whether the informer's objects are Secrets. The name of the resource decides,
-    /// because the JSON of some types has no `kind`.
-    pub(super) fn is_secret(&self) -> bool {
-        (self.is_secret)()
     }
 
     /// Returns the names of the indexes that a search may use: those that `mask` does not hide. For
     /// Secrets, only the index by namespace.
     pub(super) fn searchable_indexes(&self, mask: &Mask) -> Vec<String> {
-        let is_secret = self.is_secret();
+        let is_secret = self.informer.is_secret();
         let mut names = self.indexer.index_names();
         names.retain(|name| !mask.hides_index(name) && (!is_secret || name == NAMESPACE_INDEX));
         names
@@ -164,8 +150,9 @@ impl View {
         let objects = self.indexer.list();
         let step = (objects.len() / SAMPLE).max(1);
         let sample = objects.into_iter().step_by(step).take(SAMPLE);
-        let sizes: Vec<_> =
-            sample.filter_map(|object| Some(self.unmasked(&object).ok()?.to_string().len())).collect();
+        let sizes: Vec<_> = sample
+            .filter_map(|object| Some(self.informer.unmasked(&object).ok()?.to_string().len()))
+            .collect();
         (!sizes.is_empty()).then(|| sizes.iter().sum::<usize>() / sizes.len())
     }
 }

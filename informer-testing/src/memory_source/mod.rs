@@ -86,13 +86,6 @@ struct Shared<K> {
     changed: watch::Sender<()>,
 }
 
-/// Whether an object must be absent or present before a change.
-#[derive(Clone, Copy)]
-enum Before {
-    Absent,
-    Present,
-}
-
 /// The constructor, a setting, and methods that change objects.
 impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// Returns a source without objects. `description` names its objects in messages, for example
@@ -123,7 +116,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// [`Error::Refused`] if the object exists already or has no name.
     #[doc(alias = "Add")]
     pub fn create(&self, object: K) -> Result<Cached<K>, Error> {
-        self.put(object, Before::Absent, true)
+        self.put(object, ChangeKind::Added, true)
     }
 
     /// Adds an object without an event for open watches, and returns the stored object.
@@ -132,7 +125,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// [`Error::Refused`] if the object exists already or has no name.
     #[doc(alias = "AddDropWatch")]
     pub fn create_unseen(&self, object: K) -> Result<Cached<K>, Error> {
-        self.put(object, Before::Absent, false)
+        self.put(object, ChangeKind::Added, false)
     }
 
     /// Replaces an object, and returns the stored object. An `object` without a UID gets the UID of
@@ -142,7 +135,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// [`Error::Refused`] if no object has this name, or if `object` has no name.
     #[doc(alias = "Modify")]
     pub fn update(&self, object: K) -> Result<Cached<K>, Error> {
-        self.put(object, Before::Present, true)
+        self.put(object, ChangeKind::Modified, true)
     }
 
     /// Replaces an object without an event for open watches, and returns the stored object. An
@@ -152,7 +145,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     /// [`Error::Refused`] if no object has this name, or if `object` has no name.
     #[doc(alias = "ModifyDropWatch")]
     pub fn update_unseen(&self, object: K) -> Result<Cached<K>, Error> {
-        self.put(object, Before::Present, false)
+        self.put(object, ChangeKind::Modified, false)
     }
 
     /// Calls `change` with a copy of the object with this key, and replaces the object by the copy.
@@ -187,17 +180,17 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         self.remove(key, false)
     }
 
-    fn put(&self, mut object: K, expected: Before, seen: bool) -> Result<Cached<K>, Error> {
+    /// Stores an object. `kind` is `Added` or `Modified`, and decides whether the object must exist.
+    fn put(&self, mut object: K, kind: ChangeKind, seen: bool) -> Result<Cached<K>, Error> {
         let key = key_of(&object)?;
         let (stored, _replaced) = {
             let mut state = self.shared.state.lock();
             let before = state.objects.get(&key).cloned();
-            let kind = match (expected, &before) {
-                (Before::Absent, None) => ChangeKind::Added,
-                (Before::Present, Some(_)) => ChangeKind::Modified,
-                (Before::Absent, Some(_)) => return Err(self.already_exists(&key).into()),
-                (Before::Present, None) => return Err(self.not_found(&key).into()),
-            };
+            match (kind, &before) {
+                (ChangeKind::Added, Some(_)) => return Err(self.already_exists(&key).into()),
+                (ChangeKind::Modified, None) => return Err(self.not_found(&key).into()),
+                _ => {}
+            }
             let version = state.next_version();
             stamp(&mut object, version, before.as_deref());
             let uid = object.meta().uid.as_deref().into();
@@ -234,12 +227,12 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
 
     fn already_exists(&self, key: &ObjectKey) -> Refusal {
         let message = format!("{} \"{key}\" already exists", self.shared.description);
-        refusal::failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message)
+        refusal::failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, &message)
     }
 
     fn not_found(&self, key: &ObjectKey) -> Refusal {
         let message = format!("{} \"{key}\" not found", self.shared.description);
-        refusal::failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message)
+        refusal::failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, &message)
     }
 }
 

@@ -3,22 +3,15 @@
 
 use http::StatusCode;
 use kube::core::Status;
-use kube::core::response::{StatusCause, StatusDetails, StatusSummary};
+use kube::core::response::{StatusCause, StatusDetails};
 
 pub(super) type Refusal = Box<Status>;
 
-pub(super) fn failure(code: StatusCode, reason: &str, message: impl Into<String>) -> Refusal {
-    Box::new(Status {
-        status: Some(StatusSummary::Failure),
-        code: code.as_u16(),
-        message: message.into(),
-        metadata: None,
-        reason: reason.to_owned(),
-        details: None,
-    })
+pub(super) fn failure(code: StatusCode, reason: &str, message: &str) -> Refusal {
+    Status::failure(message, reason).with_code(code.as_u16()).boxed()
 }
 
-pub(super) fn expired(message: impl Into<String>) -> Refusal {
+pub(super) fn expired(message: &str) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
 }
 
@@ -37,5 +30,5 @@ pub(super) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
         causes: vec![cause],
         retry_after_seconds: 1,
     };
-    Box::new(Status { details: Some(details), ..*failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message) })
+    failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", &message).with_details(details).boxed()
 }

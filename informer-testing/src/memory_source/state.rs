@@ -84,7 +84,7 @@ impl<K> State<K> {
         self.check_reached(wanted)?;
         if exactly && wanted != 0 && wanted < self.version {
             let message = format!("too old resource version: {wanted} ({})", self.version);
-            return Err(refusal::expired(message).into());
+            return Err(refusal::expired(&message).into());
         }
         Ok(self.everything())
     }
@@ -104,7 +104,7 @@ impl<K> State<K> {
         }
         if from < self.floor {
             let message = format!("too old resource version: {from} ({})", self.floor);
-            return Err(refusal::expired(message).into());
+            return Err(refusal::expired(&message).into());
         }
         Ok(Opened { reader: self.log.open_after(from, options.allow_bookmarks), initial: None })
     }
@@ -128,10 +128,7 @@ fn parse(version: &ResourceVersion) -> Result<u64, Refusal> {
     }
     let text = version.to_string();
     text.parse().map_err(|_| {
-        refusal::failure(
-            StatusCode::BAD_REQUEST,
-            "BadRequest",
-            format!("invalid resource version {text:?}: not a number"),
-        )
+        let message = format!("invalid resource version {text:?}: not a number");
+        refusal::failure(StatusCode::BAD_REQUEST, "BadRequest", &message)
     })
 }

@@ -54,8 +54,13 @@ export function keyed(container, items, keyOf, create, update) {
   }
 }
 
-/** Moves the focus through the links of a container with the arrow keys. */
-export function arrows(container) {
+/** Moves the focus with the arrow keys: from an input to the links below it, through them, and back. */
+export function arrows(input, container) {
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowDown") return;
+    event.preventDefault();
+    container.querySelector("a")?.focus();
+  });
   container.addEventListener("keydown", (event) => {
     const steps = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
     const step = steps[event.key];
@@ -63,7 +68,7 @@ export function arrows(container) {
     const at = links.indexOf(document.activeElement);
     if (step === undefined || at < 0) return;
     event.preventDefault();
-    if (at === 0 && step === -1 && container.before_first) return container.before_first.focus();
+    if (at === 0 && step === -1) return input.focus();
     links[Math.min(Math.max(at + step, 0), links.length - 1)].focus();
   });
 }

@@ -31,15 +31,6 @@ export class InformerPage {
       h("div", { class: "tables" }, this.quarantine, this.handlers, this.lists, this.failures, this.namespaces));
   }
 
-  get search() {
-    return this.objects.input;
-  }
-
-  /** Shows the object with this key beside the results, or only the results if `key` is null. */
-  open(key) {
-    this.objects.open(key);
-  }
-
   update(informer, history) {
     this.informer = informer;
     this.message.hidden = Boolean(informer);
@@ -48,7 +39,6 @@ export class InformerPage {
     text(this.health, healthText(informer));
     const { added, modified, deleted, bookmarks } = informer.events;
     const pending = history.pending.at(-1) ?? 0;
-    const calls = informer.handlers.reduce((sum, handler) => sum + handler.delivered, 0);
     this.stage("server", [["Health", informer.health], ["Lists", count(informer.lists)], ["Watches", count(informer.watches)],
       ["Failures", count(informer.failures)]]);
     this.stage("reflector", [["Events", `${rate(history.events.at(-1) ?? null)}/s`], ["Added", count(added)],
@@ -58,7 +48,7 @@ export class InformerPage {
     this.stage("store", [["Objects", count(informer.objects)], ["As JSON", bytes(informer.bytes) ? `≈ ${bytes(informer.bytes)}` : "–"],
       ["Watermark", informer.watermark || "–"]]);
     this.stage("handlers", [["Handlers", count(informer.handlers.length)], ["Calls", `${rate(history.calls.at(-1) ?? null)}/s`],
-      ["Delivered", count(calls)], ["Lag", count(pending)]]);
+      ["Delivered", count(history.last.calls)], ["Lag", count(pending)]]);
     this.pipeline.classList.toggle("flowing", (history.events.at(-1) ?? 0) > 0);
     for (const [name, plot] of Object.entries(this.plots)) plot.update(history[name]);
     rows(this.handlers, informer.handlers.map((it, index) => [`${index} ${it.name}`, plainName(it.name), count(it.pending), count(it.delivered),

@@ -124,9 +124,8 @@ function showInformers(document) {
 }
 
 function createController(controller) {
-  const card = h("article", { class: "card" }, h("h3", {}, controller.name || "controller"),
+  return h("article", { class: "card" }, h("h3", {}, controller.name || "controller"),
     h("dl", { class: "facts" }), h("div", { class: "failed" }), h("div", { class: "parked" }));
-  return card;
 }
 
 function updateController(card, it) {
@@ -184,7 +183,7 @@ function show(isNavigation = false) {
     if (isNavigation) by("main").focus();
     window.scrollTo(0, 0);
   }
-  if (isNavigation) page.open(target.object);
+  if (isNavigation) page.objects.open(target.object);
   if (latest) page.update(latest.informers.find((informer) => informer.id === page.id), histories.get(page.id));
 }
 
@@ -214,7 +213,7 @@ document.addEventListener("keydown", (event) => {
   const isTyping = event.target.matches("input");
   if (event.key === "/" && !isTyping) {
     event.preventDefault();
-    (route().informer ? page?.search : by("filter"))?.focus();
+    (route().informer ? page?.objects.input : by("filter"))?.focus();
   } else if (event.key === "Escape") {
     if (isTyping && event.target.value) return;
     const { informer, object } = route();
@@ -224,13 +223,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 by("filter").addEventListener("input", () => latest && showInformers(latest));
-by("filter").addEventListener("keydown", (event) => {
-  if (event.key !== "ArrowDown") return;
-  event.preventDefault();
-  by("informers").querySelector("a")?.focus();
-});
-by("informers").before_first = by("filter");
-arrows(by("informers"));
+arrows(by("filter"), by("informers"));
 addEventListener("hashchange", () => show(true));
 // The fragment of the URL names the informer, so this link must not replace the fragment with #main.
 document.querySelector(".skip").addEventListener("click", (event) => {

@@ -27,13 +27,7 @@ export class Objects {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.load(null), TYPING_MS);
     });
-    this.input.addEventListener("keydown", (event) => {
-      if (event.key !== "ArrowDown") return;
-      event.preventDefault();
-      this.list.querySelector("a")?.focus();
-    });
-    this.list.before_first = this.input;
-    arrows(this.list);
+    arrows(this.input, this.list);
   }
 
   /** Loads the first page when the informer is known, and again when its objects change. */
@@ -98,6 +92,7 @@ export class Objects {
     });
   }
 
+  /** Shows the object with this key beside the results, or only the results if `key` is null. */
   open(key) {
     if (key !== this.key) {
       this.key = key;
