@@ -23,18 +23,19 @@ const ANNOTATIONS: [(&str, &str, &str); 4] = [
 ];
 
 /// A type of metric, such as `resource`, with its fields. Each pair maps a name in a v1 annotation
-/// to a path in v2, for example `targetValue` to `target.value`.
+/// to a path in v2, for example `*Value` to `*.value`; [`METRICS`] explains `*`.
 type MetricFields = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The field names of metrics in the v2 field `spec.metrics`, and in the v1 annotation that
-/// replaces this field.
-const SPEC_METRICS: [MetricFields; 5] = [
+/// The field names of metrics in v2, and in the v1 annotations that replace the fields
+/// `spec.metrics` and `status.currentMetrics`. In names and paths, `*` stands for `target` in the
+/// spec, and for `current` in the status.
+const METRICS: [MetricFields; 5] = [
     (
         "resource",
         &[
             ("name", "name"),
-            ("targetAverageUtilization", "target.averageUtilization"),
-            ("targetAverageValue", "target.averageValue"),
+            ("*AverageUtilization", "*.averageUtilization"),
+            ("*AverageValue", "*.averageValue"),
         ],
     ),
     (
@@ -42,8 +43,8 @@ const SPEC_METRICS: [MetricFields; 5] = [
         &[
             ("name", "name"),
             ("container", "container"),
-            ("targetAverageUtilization", "target.averageUtilization"),
-            ("targetAverageValue", "target.averageValue"),
+            ("*AverageUtilization", "*.averageUtilization"),
+            ("*AverageValue", "*.averageValue"),
         ],
     ),
     (
@@ -51,7 +52,7 @@ const SPEC_METRICS: [MetricFields; 5] = [
         &[
             ("metricName", "metric.name"),
             ("selector", "metric.selector"),
-            ("targetAverageValue", "target.averageValue"),
+            ("*AverageValue", "*.averageValue"),
         ],
     ),
     (
@@ -60,8 +61,8 @@ const SPEC_METRICS: [MetricFields; 5] = [
             ("target", "describedObject"),
             ("metricName", "metric.name"),
             ("selector", "metric.selector"),
-            ("targetValue", "target.value"),
-            ("averageValue", "target.averageValue"),
+            ("*Value", "*.value"),
+            ("averageValue", "*.averageValue"),
         ],
     ),
     (
@@ -69,57 +70,8 @@ const SPEC_METRICS: [MetricFields; 5] = [
         &[
             ("metricName", "metric.name"),
             ("metricSelector", "metric.selector"),
-            ("targetValue", "target.value"),
-            ("targetAverageValue", "target.averageValue"),
-        ],
-    ),
-];
-
-/// The field names of metrics in the v2 field `status.currentMetrics`, and in the v1 annotation
-/// that replaces this field.
-const STATUS_METRICS: [MetricFields; 5] = [
-    (
-        "resource",
-        &[
-            ("name", "name"),
-            ("currentAverageUtilization", "current.averageUtilization"),
-            ("currentAverageValue", "current.averageValue"),
-        ],
-    ),
-    (
-        "containerResource",
-        &[
-            ("name", "name"),
-            ("container", "container"),
-            ("currentAverageUtilization", "current.averageUtilization"),
-            ("currentAverageValue", "current.averageValue"),
-        ],
-    ),
-    (
-        "pods",
-        &[
-            ("metricName", "metric.name"),
-            ("selector", "metric.selector"),
-            ("currentAverageValue", "current.averageValue"),
-        ],
-    ),
-    (
-        "object",
-        &[
-            ("target", "describedObject"),
-            ("metricName", "metric.name"),
-            ("selector", "metric.selector"),
-            ("currentValue", "current.value"),
-            ("averageValue", "current.averageValue"),
-        ],
-    ),
-    (
-        "external",
-        &[
-            ("metricName", "metric.name"),
-            ("metricSelector", "metric.selector"),
-            ("currentValue", "current.value"),
-            ("currentAverageValue", "current.averageValue"),
+            ("*Value", "*.value"),
+            ("*AverageValue", "*.averageValue"),
         ],
     ),
 ];
@@ -150,8 +102,8 @@ pub(crate) fn to_v1(body: &mut Body) {
     if let Some(now) = current.iter().find_map(|metric| utilization(metric, "current")) {
         object_mut(body, "status").insert("currentCPUUtilizationPercentage".to_owned(), now);
     }
-    let others: Vec<_> = others.iter().map(|metric| metric_to_v1(metric, &SPEC_METRICS)).collect();
-    let current: Vec<_> = current.iter().map(|metric| metric_to_v1(metric, &STATUS_METRICS)).collect();
+    let others: Vec<_> = others.iter().map(|metric| metric_to_v1(metric, "target")).collect();
+    let current: Vec<_> = current.iter().map(|metric| metric_to_v1(metric, "current")).collect();
     let values = [
         (!others.is_empty()).then(|| others.into()),
         // The names of these fields begin with a capital letter in the annotation.
@@ -174,8 +126,8 @@ pub(crate) fn to_v2(body: &mut Body) {
         let value: Option<Value> = text.and_then(|text| serde_json::from_str(text.as_str()?).ok());
         let Some(value) = value else { continue };
         let value = match field {
-            "metrics" => metrics_to_v2(value, &SPEC_METRICS),
-            "currentMetrics" => metrics_to_v2(value, &STATUS_METRICS),
+            "metrics" => metrics_to_v2(value, "target"),
+            "currentMetrics" => metrics_to_v2(value, "current"),
             "behavior" => change_first_letters(value, char::to_ascii_lowercase),
             _ => value,
         };
@@ -225,34 +177,40 @@ fn utilization(metric: &Value, part: &str) -> Option<Value> {
     resource.get(part)?.get("averageUtilization").filter(|value| !value.is_null()).cloned()
 }
 
-fn metric_to_v1(metric: &Value, types: &[MetricFields]) -> Value {
+/// Converts a metric. `part` is `target` for a metric of the spec, and `current` for one of the
+/// status.
+fn metric_to_v1(metric: &Value, part: &str) -> Value {
     let mut converted = json!({ "type": metric["type"] });
-    for (field, paths) in types {
+    for (field, paths) in METRICS {
         let Some(source) = metric.get(field) else { continue };
         let mut fields = Map::new();
-        for (name, path) in *paths {
+        for (name, path) in paths {
+            let path = path.replace('*', part);
             let value = path.split('.').try_fold(source, |value, key| value.get(key));
-            fields.extend(value.map(|value| ((*name).to_owned(), value.clone())));
+            fields.extend(value.map(|value| (name.replace('*', part), value.clone())));
         }
-        converted[*field] = fields.into();
+        converted[field] = fields.into();
     }
     converted
 }
 
-fn metrics_to_v2(metrics: Value, types: &[MetricFields]) -> Value {
-    list(Some(metrics)).iter().map(|metric| metric_to_v2(metric, types)).collect()
+/// Converts the metrics of an annotation. `part` is `target` for the metrics of the spec, and
+/// `current` for those of the status.
+fn metrics_to_v2(metrics: Value, part: &str) -> Value {
+    list(Some(metrics)).iter().map(|metric| metric_to_v2(metric, part)).collect()
 }
 
-fn metric_to_v2(metric: &Value, types: &[MetricFields]) -> Value {
+fn metric_to_v2(metric: &Value, part: &str) -> Value {
     let mut converted = json!({ "type": metric["type"] });
-    for (field, paths) in types {
+    for (field, paths) in METRICS {
         let Some(source) = metric.get(field) else { continue };
-        for (name, path) in *paths {
-            let Some(value) = source.get(name) else { continue };
-            let place = path.split('.').fold(&mut converted[*field], |place, key| &mut place[key]);
+        for (name, path) in paths {
+            let Some(value) = source.get(name.replace('*', part)) else { continue };
+            let path = path.replace('*', part);
+            let place = path.split('.').fold(&mut converted[field], |place, key| &mut place[key]);
             *place = value.clone();
         }
-        if let Some(target) = converted[*field].get_mut("target").and_then(Value::as_object_mut) {
+        if let Some(target) = converted[field].get_mut("target").and_then(Value::as_object_mut) {
             let types =
                 [("averageUtilization", "Utilization"), ("averageValue", "AverageValue"), ("value", "Value")];
             let found = types.into_iter().find(|(field, _)| target.contains_key(*field));

@@ -53,11 +53,9 @@ impl Served {
 pub(crate) struct Catalogue {
     /// The served resources. The key is the URL path, such as `/apis/apps/v1/deployments`.
     served: DashMap<String, Arc<Served>>,
-    /// The table of each custom resource. The key is the name of the custom resource definition.
-    defined: DashMap<String, Arc<Table>>,
-    /// The spec with which each custom resource was last served. The key is the name of the custom
-    /// resource definition.
-    specs: DashMap<String, Value>,
+    /// The table of each custom resource, and the spec with which the resource was last served. The
+    /// key is the name of the custom resource definition.
+    defined: DashMap<String, (Arc<Table>, Value)>,
     /// Locked while a thread adds or removes resources, or restores a backup. A thread that also
     /// locks tables must lock this first.
     pub(crate) serving: Mutex<()>,
@@ -71,9 +69,11 @@ impl Catalogue {
         }
     }
 
-    /// Adds a resource, or replaces the resource at its path.
+    /// Adds a resource, or replaces the resource at its path and ends the watches of this path.
     pub(crate) fn replace(&self, served: Served) {
-        self.served.insert(served.kind.collection_path(), Arc::new(served));
+        if let Some(before) = self.served.insert(served.kind.collection_path(), Arc::new(served)) {
+            before.gone.cancel();
+        }
     }
 
     /// Stops serving the resource at a URL path, and ends the watches of this path.
@@ -87,25 +87,19 @@ impl Catalogue {
         self.served.get(path).map(|served| served.clone())
     }
 
-    /// Returns the storage of the custom resource with the definition `name`. If the catalogue has
-    /// no storage for this definition, adds and returns `table`.
-    pub(crate) fn define(&self, name: String, table: Arc<Table>) -> Arc<Table> {
-        self.defined.entry(name).or_insert(table).value().clone()
-    }
-
-    /// Records the spec of the custom resource definition `name`. Returns whether a different spec
-    /// was recorded before.
-    pub(crate) fn record_spec(&self, name: String, spec: &Value) -> bool {
-        self.specs.insert(name, spec.clone()).is_some_and(|before| before != *spec)
+    /// Records the storage and the spec of the custom resource definition `name`. Returns whether a
+    /// different spec was recorded before.
+    pub(crate) fn define(&self, name: String, table: Arc<Table>, spec: &Value) -> bool {
+        let before = self.defined.insert(name, (table, spec.clone()));
+        before.is_some_and(|(_, before)| before != *spec)
     }
 
     pub(crate) fn undefine(&self, name: &str) {
         self.defined.remove(name);
-        self.specs.remove(name);
     }
 
     pub(crate) fn defined(&self, name: &str) -> Option<Arc<Table>> {
-        self.defined.get(name).map(|table| table.clone())
+        self.defined.get(name).map(|entry| Arc::clone(&entry.value().0))
     }
 
     pub(crate) fn of_type(&self, api_version: &str, kind: &str) -> Option<Arc<Served>> {
@@ -138,8 +132,9 @@ impl Catalogue {
         let served = self.resources().into_iter().map(|served| Arc::clone(&served.table));
         let mut tables: Vec<Arc<Table>> = served.collect();
         for entry in &self.defined {
-            if !tables.iter().any(|known| Arc::ptr_eq(known, entry.value())) {
-                tables.push(Arc::clone(entry.value()));
+            let (table, _) = entry.value();
+            if !tables.iter().any(|known| Arc::ptr_eq(known, table)) {
+                tables.push(Arc::clone(table));
             }
         }
         // The creation of an object reads the tables of namespaces and definitions while it has

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::core::Status;
 use kube::core::response::{StatusCause, StatusDetails, StatusSummary, reason};
-use kube::core::{Status, response};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,7 +24,9 @@ impl From<ReadError> for Refusal {
             ReadError::Compacted => expired("The resourceVersion for the provided list is too old."),
             ReadError::NotReached { wanted, current } => too_large_resource_version(wanted, current, 1),
             ReadError::NotStored { wanted, stored } => too_large_resource_version(wanted, stored, 0),
-            ReadError::Initializing { retry_after } => initializing(retry_after),
+            ReadError::Initializing { retry_after } => {
+                too_many_requests("storage is (re)initializing", retry_after)
+            }
         }
     }
 }
@@ -205,6 +207,11 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     refusal
 }
 
+/// Returns the [`invalid`] error if there are `errors`.
+pub(crate) fn refuse(group: &str, kind: &str, name: &str, errors: Vec<FieldError>) -> Result<(), Refusal> {
+    if errors.is_empty() { Ok(()) } else { Err(invalid(group, kind, name, errors)) }
+}
+
 pub(crate) fn expired(message: impl Into<String>) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
 }
@@ -218,11 +225,6 @@ fn too_large_resource_version(wanted: u64, current: u64, retry_after_seconds: u3
         ..details("", "", "")
     });
     refusal
-}
-
-/// Returns the error of a read from a watch cache that is not ready.
-fn initializing(retry_after_seconds: u32) -> Refusal {
-    too_many_requests("storage is (re)initializing", retry_after_seconds)
 }
 
 pub(crate) fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Refusal {
@@ -341,6 +343,6 @@ pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
     }
 }
 
-fn cause(reason: &str, message: &str, field: &str) -> response::StatusCause {
+pub(crate) fn cause(reason: &str, message: &str, field: &str) -> StatusCause {
     StatusCause { reason: reason.to_owned(), message: message.to_owned(), field: field.to_owned() }
 }

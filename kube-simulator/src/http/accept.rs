@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::api::status::{self, Refusal};
 use crate::http::encoding::Encoding;
-use crate::http::request::RecordedRequest;
+use crate::http::request::{RecordedRequest, header};
 use crate::http::shape::Form;
 use crate::kinds::ResourceKind;
 
@@ -66,7 +66,7 @@ fn wants_indented(request: &RecordedRequest) -> bool {
     if let Some(pretty) = request.parameter("pretty").filter(|pretty| !pretty.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&pretty.as_str());
     }
-    let agent = request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    let agent = header(&request.headers, USER_AGENT);
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
 }
 
@@ -101,14 +101,14 @@ pub(super) fn takes_json(headers: &HeaderMap) -> bool {
 }
 
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
-    let encodings = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut encodings = header(headers, ACCEPT_ENCODING).split(',');
     // As in the real server, `gzip` with a weight (such as `gzip;q=1`) is ignored.
-    encodings.split(',').any(|encoding| encoding.trim() == "gzip")
+    encodings.any(|encoding| encoding.trim() == "gzip")
 }
 
 /// Returns the offers of the client's `Accept` header, most preferred first.
 fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let accept = header(headers, ACCEPT);
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
     // The comparison is not a strict order: `comes_before` can be true in both directions. The
@@ -218,17 +218,15 @@ impl<'a> Offer<'a> {
     }
 
     fn form(&self) -> Option<Form> {
-        let of_meta = |versions: &[&'static str]| {
-            let version = versions.iter().find(|version| self.parameter("v") == Some(version));
-            version.filter(|_| self.parameter("g") == Some("meta.k8s.io")).copied()
+        let meta_version = || {
+            let version = ["v1", "v1beta1"].into_iter().find(|version| self.parameter("v") == Some(version));
+            version.filter(|_| self.parameter("g") == Some("meta.k8s.io"))
         };
         match self.parameter("as") {
             None if self.parameter("g").is_some() || self.parameter("v").is_some() => None,
             None => Some(Form::Full),
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {
-                of_meta(&["v1", "v1beta1"]).map(Form::Metadata)
-            }
-            Some("Table") => of_meta(&["v1", "v1beta1"]).map(Form::Table),
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => meta_version().map(Form::Metadata),
+            Some("Table") => meta_version().map(Form::Table),
             Some(_) => None,
         }
     }

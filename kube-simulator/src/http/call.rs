@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use serde_json::Value;
 
@@ -14,7 +13,7 @@ use crate::api::list::parse_bool;
 use crate::api::status::{self, FieldError, Refusal};
 use crate::api::writes::{Body, DeleteOptions, Patch, WriteOptions, Writer};
 use crate::http::encoding::{cbor, parse_yaml, protobuf};
-use crate::http::request::RecordedRequest;
+use crate::http::request::{RecordedRequest, header};
 use crate::http::server::Server;
 use crate::http::shape::{Form, Include, Shape};
 use crate::kinds::ResourceKind;
@@ -140,8 +139,4 @@ impl Call {
     fn content_type(&self) -> &str {
         header(&self.recorded.headers, CONTENT_TYPE).split(';').next().unwrap_or_default().trim()
     }
-}
-
-fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
-
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::{object, unchecked, unknown_fields};
+use super::{object, unknown_fields};
 use crate::api::catalogue::Served;
 use crate::api::list::{self, ListOptions, Source};
 use crate::api::selector::Filter;
@@ -83,9 +81,7 @@ pub(super) fn create(call: &Call, served: &Served, namespace: Option<&str>) -> R
     let body = call.object(&served.kind.kind)?;
     let warnings = unknown_fields::check(call, &served.kind, &body)?;
     let created = call.writer(served, namespace).create(body, WriteSource::Client)?;
-    let (shape, gzip) = (call.shape(served)?, call.takes_gzip());
-    let response = respond::object(StatusCode::CREATED, created.object(), shape, gzip);
-    Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
+    object::written(call, served, &created, warnings)
 }
 
 /// Deletes the selected objects one by one. As on a real server, other writes can happen in

@@ -5,6 +5,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
 
+use super::request::header;
+
 #[derive(Debug, Default)]
 pub(crate) struct Credentials(Mutex<State>);
 
@@ -56,10 +58,7 @@ impl Credentials {
             _ if state.expirations > 0 => false,
             Accepted::All => true,
             Accepted::None => false,
-            Accepted::Token(wanted) => {
-                let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-                given.and_then(|given| given.strip_prefix("Bearer ")) == Some(wanted)
-            }
+            Accepted::Token(wanted) => header(headers, AUTHORIZATION).strip_prefix("Bearer ") == Some(wanted),
         }
     }
 }

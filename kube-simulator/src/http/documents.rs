@@ -22,15 +22,13 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
     let server = &call.server;
     let found = match document {
         Document::Paths => Some(discovery::paths(server)),
-        Document::CoreVersions | Document::Groups => {
-            if accept::takes_aggregated_discovery(&call.recorded.headers) {
-                return Ok(aggregated(call, document));
-            }
-            Some(match document {
-                Document::Groups => discovery::groups(server),
-                _ => discovery::core_versions(server),
-            })
+        Document::CoreVersions | Document::Groups
+            if accept::takes_aggregated_discovery(&call.recorded.headers) =>
+        {
+            return Ok(aggregated(call, document));
         }
+        Document::CoreVersions => Some(discovery::core_versions(server)),
+        Document::Groups => Some(discovery::groups(server)),
         Document::Group(name) => discovery::group(server, name),
         Document::Resources(path) => discovery::resources(server, path),
         Document::OpenApiV2 => {

@@ -96,7 +96,7 @@ fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, 
     let body = call.object(&target.served.kind.kind)?;
     let warnings = unknown_fields::check(call, &target.served.kind, &body)?;
     let outcome = target.writer(call).update(target.name, body, part)?;
-    written(call, target, &outcome, warnings)
+    written(call, target.served, &outcome, warnings)
 }
 
 fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
@@ -106,7 +106,7 @@ fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, R
         warnings = unknown_fields::check_patched(call, &target.served.kind, patched)?;
         Ok(())
     })?;
-    written(call, target, &outcome, warnings)
+    written(call, target.served, &outcome, warnings)
 }
 
 fn checked_patch(call: &Call, target: &Target<'_>) -> Result<Patch, Refusal> {
@@ -119,16 +119,18 @@ fn checked_patch(call: &Call, target: &Target<'_>) -> Result<Patch, Refusal> {
     Ok(patch)
 }
 
-fn written(
+/// Returns the response to a write that created or changed an object, with the given warnings and
+/// those about unchecked rules.
+pub(super) fn written(
     call: &Call,
-    target: &Target<'_>,
+    served: &Served,
     outcome: &Outcome,
     warnings: Vec<String>,
 ) -> Result<HttpResponse, Refusal> {
     let code = if matches!(outcome, Outcome::Created(_)) { StatusCode::CREATED } else { StatusCode::OK };
-    let (shape, gzip) = (call.shape(target.served)?, call.takes_gzip());
+    let (shape, gzip) = (call.shape(served)?, call.takes_gzip());
     let response = respond::object(code, outcome.object(), shape, gzip);
-    Ok(unchecked::warn(response, warnings, &target.served.kind, outcome.object()))
+    Ok(unchecked::warn(response, warnings, &served.kind, outcome.object()))
 }
 
 fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {

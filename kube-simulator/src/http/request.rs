@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -66,6 +66,11 @@ impl RecordedRequest {
         let pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.filter(|(key, _)| key == name).map(|(_, value)| value.into_owned()).collect()
     }
+}
+
+/// Returns the value of a header, or an empty string if the header is missing or not visible ASCII.
+pub(super) fn header(headers: &HeaderMap, name: HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// Matches requests by verb, path and query. An empty filter matches all requests.
@@ -159,10 +164,7 @@ impl RequestLog {
     /// [`MAX_RECORDED`].
     pub(crate) async fn wait_for(&self, filter: &RequestFilter, count: usize) {
         let mut changed = self.changed.subscribe();
-        while self.count(filter) < count {
-            if changed.changed().await.is_err() {
-                return;
-            }
-        }
+        // Cannot fail: `self` owns the sender.
+        let _ = changed.wait_for(|_| self.count(filter) >= count).await;
     }
 }

@@ -172,15 +172,17 @@ pub(super) fn list(list: List, shape: Shape, gzip: bool) -> HttpResponse {
         return whole(StatusCode::OK, encoding, shape.list(&list_metadata(&list), &list.objects), gzip);
     }
     let head = shape.list_head(&list_metadata(&list));
-    let mut writer = ListWriter { shape, objects: list.objects.into_iter(), first: true, closed: false };
+    let mut writer = ListWriter { shape, objects: list.objects.into_iter(), first: true };
     let mut first = BytesMut::from(head.as_bytes());
-    if writer.fill(&mut first) && first.len() <= gzip::THRESHOLD {
+    let is_complete = writer.fill(&mut first);
+    if is_complete && first.len() <= gzip::THRESHOLD {
         return whole(StatusCode::OK, encoding, first.freeze(), false);
     }
-    let rest = stream::unfold(writer, |mut writer| async move {
+    let rest = stream::unfold((!is_complete).then_some(writer), |writer| async move {
+        let mut writer = writer?;
         let mut piece = BytesMut::new();
-        writer.fill(&mut piece);
-        (!piece.is_empty()).then(|| (Ok(piece.freeze()), writer))
+        let is_complete = writer.fill(&mut piece);
+        Some((Ok(piece.freeze()), (!is_complete).then_some(writer)))
     });
     let pieces = stream::iter([Ok(first.freeze())]).chain(rest);
     if gzip {
@@ -205,16 +207,12 @@ struct ListWriter {
     shape: Shape,
     objects: std::vec::IntoIter<std::sync::Arc<Object>>,
     first: bool,
-    closed: bool,
 }
 
 impl ListWriter {
     /// Appends the next piece of the list to the buffer. Returns `true` if this piece is the last
-    /// one. Further calls append nothing and return `true`.
+    /// one.
     fn fill(&mut self, buffer: &mut BytesMut) -> bool {
-        if self.closed {
-            return true;
-        }
         for object in self.objects.by_ref() {
             if !std::mem::take(&mut self.first) {
                 buffer.extend_from_slice(b",");
@@ -225,7 +223,6 @@ impl ListWriter {
             }
         }
         buffer.extend_from_slice(b"]}\n");
-        self.closed = true;
         true
     }
 }

@@ -24,6 +24,7 @@ use crate::api::status::{self, Refusal};
 use crate::fault::ShutdownAnswer;
 use crate::http::encoding::Encoding;
 use crate::http::encoding::indent::indent;
+use crate::http::encoding::protobuf::message_of;
 use crate::http::request::RecordedRequest;
 use crate::http::server::Server;
 use crate::kinds::ResourceKind;
@@ -98,9 +99,8 @@ where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let Service { server, revision } = service;
     let (head, body) = request.into_parts();
-    let route = route(&server, head.uri.path());
+    let route = route(&service.server, head.uri.path());
     let query = head.uri.query().unwrap_or_default().to_owned();
     let watch = collection::is_watch_requested(&query);
     let recorded = Arc::new(RecordedRequest {
@@ -111,21 +111,14 @@ where
         query,
         headers: head.headers,
     });
-    server.requests.push(recorded.clone());
-    let (fault, stop) = (server.faults.take(&recorded), server.api.stop.clone());
+    service.server.requests.push(recorded.clone());
+    let (fault, stop) = (service.server.faults.take(&recorded), service.server.api.stop.clone());
     let one_by_one = head.extensions.get::<OneByOne>().is_some();
-    let answer = answer(UnreadRequest { server, revision, recorded, one_by_one }, body);
+    let answer = answer(service, recorded, one_by_one, body);
     match fault {
         Some(fault) => fault.apply(answer, &stop).await,
         None => Ok(answer.await),
     }
-}
-
-struct UnreadRequest {
-    server: Arc<Server>,
-    revision: Revision,
-    recorded: Arc<RecordedRequest>,
-    one_by_one: bool,
 }
 
 /// Returns the route of a request, and the request with the verb for this route, such as `List`.
@@ -141,12 +134,17 @@ fn locate(server: &Server, recorded: Arc<RecordedRequest>) -> (Route, Arc<Record
     (route, Arc::new(RecordedRequest { verb, ..RecordedRequest::clone(&recorded) }))
 }
 
-async fn answer<B>(unread: UnreadRequest, body: B) -> HttpResponse
+async fn answer<B>(
+    service: Service,
+    recorded: Arc<RecordedRequest>,
+    one_by_one: bool,
+    body: B,
+) -> HttpResponse
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let UnreadRequest { server, revision, recorded, one_by_one } = unread;
+    let Service { server, revision } = service;
     // The route may have changed while a fault stalled the request.
     let (route, recorded) = locate(&server, recorded);
     let cbor = server.settings.cbor;
@@ -195,7 +193,8 @@ where
 
 fn endpoint(kind: &ResourceKind, subresource: Option<Subresource>, cbor: bool) -> Endpoint {
     // `Scale` has a protobuf message, whatever the kind of the scaled object.
-    let protobuf = subresource == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
+    let protobuf =
+        subresource == Some(Subresource::Scale) || message_of(&kind.api_version(), &kind.kind).is_some();
     // A real server accepts `application/*` only for kinds without Go types.
     Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }

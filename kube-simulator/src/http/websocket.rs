@@ -26,6 +26,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
 use tower::Service as _;
 
 use super::body::ResponseBody;
+use super::request::header;
 use super::respond::{self, Events, HttpResponse};
 use super::service::{OneByOne, Service};
 
@@ -106,22 +107,22 @@ fn message(event: Bytes, text: bool) -> Message {
 }
 
 fn is_upgrade_requested(headers: &HeaderMap) -> bool {
-    let upgrade = value(headers, &UPGRADE).eq_ignore_ascii_case("websocket");
-    upgrade && value(headers, &CONNECTION).to_ascii_lowercase().contains("upgrade")
+    let upgrade = header(headers, UPGRADE).eq_ignore_ascii_case("websocket");
+    upgrade && header(headers, CONNECTION).to_ascii_lowercase().contains("upgrade")
 }
 
 fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
-    let key = value(headers, &SEC_WEBSOCKET_KEY);
+    let key = header(headers, SEC_WEBSOCKET_KEY);
     if key.is_empty() {
         return Err((StatusCode::BAD_REQUEST, "mismatch challenge/response"));
     }
-    if value(headers, &SEC_WEBSOCKET_VERSION) != "13" {
+    if header(headers, SEC_WEBSOCKET_VERSION) != "13" {
         return Err((StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"));
     }
-    if !is_origin(value(headers, &ORIGIN)) {
+    if !is_origin(header(headers, ORIGIN)) {
         return Err((StatusCode::FORBIDDEN, ""));
     }
-    let protocol = value(headers, &SEC_WEBSOCKET_PROTOCOL).trim();
+    let protocol = header(headers, SEC_WEBSOCKET_PROTOCOL).trim();
     if protocol.contains(',') {
         return Err((StatusCode::BAD_REQUEST, ""));
     }
@@ -149,8 +150,4 @@ fn is_origin(text: &str) -> bool {
         |text: &str| text.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/'));
     // Unlike Go, `Uri` refuses an empty host, as in `file://`.
     is_url(text) || text.ends_with("://") && is_url(&format!("{text}host"))
-}
-
-fn value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

@@ -29,7 +29,9 @@ impl Backup {
     /// backup contains exactly the writes up to its revision.
     pub(crate) fn of(tables: &[Arc<Table>], revision: &Revision) -> Self {
         let locked: Vec<_> = tables.iter().map(|table| (&table.kind, table.lock())).collect();
-        let copies = locked.iter().map(|(kind, state)| TableCopy::of(kind, &state.objects));
+        let copies = locked
+            .iter()
+            .map(|(kind, state)| TableCopy { kind: (*kind).clone(), objects: state.objects.clone() });
         Self { revision: revision.current(), tables: Arc::new(copies.collect()) }
     }
 
@@ -76,10 +78,6 @@ impl Backup {
 }
 
 impl TableCopy {
-    fn of(kind: &ResourceKind, objects: &BTreeMap<String, Arc<Object>>) -> Self {
-        Self { kind: kind.clone(), objects: objects.clone() }
-    }
-
     fn encode_as(&self, kind: &ResourceKind) -> BTreeMap<String, Arc<Object>> {
         let encode = |(key, object): (&String, &Arc<Object>)| {
             (key.clone(), Object::encode(kind, key.clone(), object.decode(), object.resource_version))

@@ -90,7 +90,7 @@ pub(crate) struct History {
     /// The lowest resource version whose past state can be reconstructed: the history still has all
     /// later events.
     reachable: u64,
-    window: Window,
+    pub(super) window: Window,
     /// Watches, and lists at an exact version, cannot start before this resource version.
     /// Exceptions after a compaction:
     /// - On a lagging API server, a watch can start at the newest version of this server.
@@ -197,21 +197,15 @@ impl History {
         self.reachable
     }
 
-    /// Returns how many events fit into one channel of a watch on a real server, at most `max`. See
-    /// [`Window::channel_size`].
-    pub(crate) fn channel_size(&self, max: usize) -> u64 {
-        self.window.channel_size(max)
-    }
-
     /// Returns the sequence number of the next event to be pushed.
-    pub(crate) fn end(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
 
-    /// Returns the sequence number of the first event after a resource version.
-    pub(crate) fn cursor_after(&self, resource_version: u64) -> u64 {
+    /// Returns a new reader of the events after a resource version.
+    pub(crate) fn reader_after(&self, resource_version: u64, slow_watch_limit: SlowWatchLimit) -> Reader {
         let older = self.events.partition_point(|event| event.resource_version() <= resource_version);
-        self.first + older as u64
+        Reader { cursor: self.first + older as u64, joined: self.end(), slow_watch_limit }
     }
 
     /// Returns all unread events of a reader, up to the resource version `up_to`.

@@ -30,12 +30,7 @@ impl Notifier {
 
     pub(crate) fn notify_all(&self) {
         // Removes dropped listeners.
-        self.0.lock().retain(|listener| {
-            listener.upgrade().is_some_and(|listener| {
-                listener.notify_one();
-                true
-            })
-        });
+        self.0.lock().retain(|listener| listener.upgrade().inspect(|found| found.notify_one()).is_some());
     }
 }
 

@@ -175,19 +175,18 @@ impl Table {
         slow_watch_limit: SlowWatchLimit,
     ) -> (u64, Reader) {
         let state = self.state.read();
-        let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
             state.history.oldest_watch_start(known.current())
         } else {
             state.history.oldest_stored_watch_start(self.revision.compacted())
         };
-        (floor, Reader { cursor, joined, slow_watch_limit })
+        (floor, state.history.reader_after(resource_version, slow_watch_limit))
     }
 
     /// Returns how many unsent events fit into one channel of a watch on a real server. The result
     /// is at most `max`.
     pub(crate) fn channel_size(&self, max: usize) -> u64 {
-        self.state.read().history.channel_size(max)
+        self.state.read().history.window.channel_size(max)
     }
 
     /// Returns all objects at one revision, the revision itself, and a reader of the later events.
@@ -199,8 +198,7 @@ impl Table {
     ) -> Result<(Vec<Arc<Object>>, u64, Reader), ReadError> {
         let state = self.state.read();
         let (objects, version) = past::everything(&state, known.cached_state(), &self.revision)?;
-        let (cursor, joined) = (state.history.cursor_after(version), state.history.end());
-        Ok((objects, version, Reader { cursor, joined, slow_watch_limit }))
+        Ok((objects, version, state.history.reader_after(version, slow_watch_limit)))
     }
 
     /// Returns all unread events of a watch up to the revision `known`, and `known` as a number.

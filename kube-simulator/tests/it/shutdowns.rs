@@ -6,11 +6,10 @@ use http::{Method, StatusCode};
 use kube_simulator::{RequestFilter, ShutdownAnswer, Simulator};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower::Service as _;
 
-use crate::support::{Lines, MAPS, config_map, get, request, send, simulator};
+use crate::support::{Lines, MAPS, config_map, connect, get, request, send, simulator};
 
 async fn refusal(simulator: &Simulator, method: Method) -> http::Response<kube_simulator::ResponseBody> {
     send(simulator, request(method, MAPS, &config_map("a", "one"))).await
@@ -151,9 +150,8 @@ async fn every_kind_of_restart_ends_a_shutdown() {
 async fn stopping_server_closes_connections_with_its_answer() {
     let simulator = simulator().await;
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
-    let address = simulator.url().trim_start_matches("http://").to_owned();
-    let mut connection = TcpStream::connect(&address).await.unwrap();
-    let raw_request = format!("GET {MAPS} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    let mut connection = connect(&simulator).await;
+    let raw_request = format!("GET {MAPS} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     connection.write_all(raw_request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     // The read ends only because the server closes the connection.

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use http_body_util::{BodyExt, Empty};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, WatchParams};
 use kube_simulator::{RequestFilter, Simulator};
 use serde_json::{Value, json};
 use tower::Service as _;
 
-use crate::support::{Lines, MAPS, config_map, get, names, request, send, simulator};
+use crate::support::{Lines, MAPS, body_of, config_map, get, names, request, send, simulator};
 
 #[tokio::test(start_paused = true)]
 async fn unready_cache_raises_retry_after() {
@@ -25,7 +24,7 @@ async fn unready_cache_raises_retry_after() {
             let response = send(&simulator, request(Method::GET, &path, &Value::Null)).await;
             assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
             assert_eq!(response.headers()["retry-after"], retry_after.to_string());
-            let status = crate::support::body_of(response).await;
+            let status = body_of(response).await;
             let expected = json!({
                 "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 429,
                 "reason": "TooManyRequests", "message": "storage is (re)initializing",
@@ -82,10 +81,8 @@ async fn each_replica_has_its_own_watch_cache() {
     simulator.create(&config_map("a", "one")).unwrap();
     let replica = simulator.lagging_replica();
     simulator.set_watch_cache_ready(false);
-    let any =
-        http::Request::get(format!("{MAPS}?resourceVersion=0")).body(Empty::<bytes::Bytes>::new()).unwrap();
+    let any = request(Method::GET, &format!("{MAPS}?resourceVersion=0"), &Value::Null);
     let response = replica.service().call(any).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    assert_eq!(names(&serde_json::from_slice(&body).unwrap()), ["one"]);
+    assert_eq!(names(&body_of(response).await), ["one"]);
 }

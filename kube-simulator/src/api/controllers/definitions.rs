@@ -25,20 +25,14 @@ pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome)
     }
     // Another thread can have changed the definition after this write, so the stored version is
     // used.
-    let object = match (outcome, stored) {
-        (Outcome::Removed { object, .. }, None) => object.clone(),
-        (Outcome::Created(_) | Outcome::Stored { .. }, Some(stored)) => stored,
-        // Another thread has removed or restored the definition meanwhile.
-        _ => return,
-    };
-    match outcome {
-        Outcome::Removed { .. } => stop_serving(api, &object.key),
-        Outcome::Stored { .. } if object.terminating => {
+    match (outcome, stored) {
+        (Outcome::Removed { object, .. }, None) => stop_serving(api, &object.key),
+        (Outcome::Stored { .. }, Some(stored)) if stored.terminating => {
             drop(serving);
-            delete_objects(run, definitions, &object);
+            delete_objects(run, definitions, &stored);
         }
-        Outcome::Created(_) | Outcome::Stored { .. } => {
-            let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
+        (Outcome::Created(_) | Outcome::Stored { .. }, Some(stored)) => {
+            let Ok(definition) = Definition::read(&Value::Object(stored.decode())) else {
                 // Invalid definitions are not served. A real server would reject them, but a test
                 // can store them.
                 return;
@@ -46,8 +40,10 @@ pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome)
             serve(api, &definition);
             drop(serving);
             let now = api.now();
-            run.edit(definitions, &object.key, |body| custom::accept(body, &definition, &now));
+            run.edit(definitions, &stored.key, |body| custom::accept(body, &definition, &now));
         }
+        // Another thread has removed or restored the definition meanwhile.
+        _ => {}
     }
 }
 
@@ -103,17 +99,13 @@ pub(crate) fn restore(api: &Api, backup: &Backup) {
 /// Completes the deletion of a definition if no object of its resource is left. `served` is the
 /// resource of a removed object.
 pub(super) fn after_removal(run: &mut Run<'_>, served: &Served) {
-    if served.kind.is_built_in() {
-        return;
+    if !served.kind.is_built_in()
+        && let Some(definitions) = run.api.catalogue.at(custom::DEFINITIONS)
+        && let Some(definition) = definitions.table.get(&served.kind.qualified_plural())
+        && definition.terminating
+    {
+        finish(run, &definitions, &definition);
     }
-    let Some(definitions) = run.api.catalogue.at(custom::DEFINITIONS) else {
-        return;
-    };
-    let Some(object) = definitions.table.get(&served.kind.qualified_plural()).filter(|it| it.terminating)
-    else {
-        return;
-    };
-    finish(run, &definitions, &object);
 }
 
 /// Removes the cleanup finalizer of a definition if no object of its resource is left. The resource
@@ -136,23 +128,15 @@ fn finish(run: &mut Run<'_>, definitions: &Served, object: &Object) {
 fn serve(api: &Api, definition: &Definition) {
     let name = definition.stored.qualified_plural();
     let table = find_table(api, &name).unwrap_or_else(|| api.new_table(definition.stored.clone()));
-    let table = api.catalogue.define(name.clone(), table);
-    let is_changed = api.catalogue.record_spec(name.clone(), &definition.spec);
+    let is_changed = api.catalogue.define(name.clone(), table.clone(), &definition.spec);
     if is_changed {
         // A real server replaces the watch cache here, so clients must list again.
         table.refill_watch_cache();
     }
     for kind in &definition.served {
-        let path = kind.collection_path();
-        match api.catalogue.at(&path) {
-            Some(before) if *before.kind == *kind && !is_changed => {}
-            before => {
-                let served = Served::new(kind.clone(), table.clone(), api.stop.child_token());
-                api.catalogue.replace(served);
-                if let Some(before) = before {
-                    before.gone.cancel();
-                }
-            }
+        let before = api.catalogue.at(&kind.collection_path());
+        if is_changed || before.is_none_or(|before| *before.kind != *kind) {
+            api.catalogue.replace(Served::new(kind.clone(), table.clone(), api.stop.child_token()));
         }
     }
     let is_served = |path: &String| definition.served.iter().any(|kind| kind.collection_path() == *path);

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use crate::api::Api;
 use crate::api::catalogue::Served;
-use crate::api::writes::{Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
+use crate::api::writes::{self, Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
 use crate::storage::Object;
 
 /// The state of one call of [`after_write`].
@@ -68,7 +68,7 @@ impl Run<'_> {
         if object.terminating {
             return;
         }
-        let options = DeleteOptions::propagating(policy).of_uid(&object.uid);
+        let options = DeleteOptions::of_uid(&object.uid, policy);
         if let Ok(outcome) = writer(self.api, served, object).delete_alone(object.name(), &options) {
             self.written.push_back((served.clone(), outcome));
         }
@@ -105,9 +105,9 @@ fn writer<'a>(api: &'a Api, served: &'a Served, object: &'a Object) -> Writer<'a
 
 /// Removes a finalizer, and returns whether the object had it.
 fn remove_finalizer(body: &mut Body, finalizer: &str) -> bool {
-    let held = crate::api::writes::finalizers(body);
+    let held = writes::finalizers(body);
     let left: Vec<String> = held.iter().filter(|it| **it != finalizer).map(ToString::to_string).collect();
     let changed = left.len() != held.len();
-    crate::api::writes::set_finalizers(body, left);
+    writes::set_finalizers(writes::metadata_mut(body), left);
     changed
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::definition::Definition;
-use crate::api::writes::{Body, object_mut};
+use crate::api::writes::{Body, object_mut, set_condition};
 
 /// Sets the status of an accepted definition, and returns whether it has changed.
 pub(crate) fn accept(body: &mut Body, definition: &Definition, now: &str) -> bool {
@@ -29,25 +29,14 @@ pub(crate) fn accept(body: &mut Body, definition: &Definition, now: &str) -> boo
 /// Sets the condition `Terminating` of a definition that is being deleted. A condition with the
 /// same `status` keeps its transition time.
 pub(crate) fn set_terminating(body: &mut Body, status: &str, reason: &str, message: &str, now: &str) {
-    let conditions = object_mut(body, "status").entry("conditions").or_insert_with(|| json!([]));
-    let Value::Array(conditions) = conditions else {
-        return;
-    };
-    let is_terminating = |condition: &Value| condition["type"] == "Terminating";
-    let known = conditions.iter().position(is_terminating);
-    let before = known.map(|at| &conditions[at]).filter(|before| before["status"] == status);
-    let since = before.map_or_else(|| now.into(), |before| before["lastTransitionTime"].clone());
     let condition = json!({
         "type": "Terminating",
         "status": status,
-        "lastTransitionTime": since,
+        "lastTransitionTime": now,
         "reason": reason,
         "message": message,
     });
-    match known {
-        Some(at) => conditions[at] = condition,
-        None => conditions.push(condition),
-    }
+    set_condition(object_mut(body, "status"), condition);
 }
 
 fn set(conditions: &mut Vec<Value>, kind: &str, reason: &str, message: &str, now: &str) {

@@ -130,7 +130,7 @@ impl ListOptions {
             errors
                 .push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
-        refuse(errors)
+        status::refuse("meta.k8s.io", "ListOptions", "", errors)
     }
 
     /// Returns an error for parameters that a watch does not support. If `supports_streaming` is
@@ -161,7 +161,7 @@ impl ListOptions {
             let why = "resourceVersionMatch is forbidden when continue is provided";
             errors.push(FieldError::forbidden("resourceVersionMatch", why));
         }
-        refuse(errors)
+        status::refuse("meta.k8s.io", "ListOptions", "", errors)
     }
 
     /// Converts a watch without a resource version, or from version 0, to a streaming list, as
@@ -198,13 +198,6 @@ impl ListOptions {
     fn has_match(&self) -> bool {
         self.version_match.is_some() || self.unknown_match.is_some()
     }
-}
-
-fn refuse(errors: Vec<FieldError>) -> Result<(), Refusal> {
-    if errors.is_empty() {
-        return Ok(());
-    }
-    Err(status::invalid("meta.k8s.io", "ListOptions", "", errors))
 }
 
 /// Parses a boolean as the server does: all values except `0` and `false` (in any case) are true.

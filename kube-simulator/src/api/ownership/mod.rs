@@ -14,6 +14,4 @@ pub(crate) use apply::{Conflict, apply, duplicates, own_unowned};
 pub(crate) use list_kind::ListKind;
 pub(crate) use managers::{Manager, Operation, has_owners, record_write};
 
-use serde_json::{Map, Value};
-
-type Body = Map<String, Value>;
+use crate::api::writes::Body;

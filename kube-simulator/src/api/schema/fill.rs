@@ -15,15 +15,8 @@ pub(crate) fn fill(schema: &Value, value: &mut Value) {
                 !inner.is_null() || of_field(schema, name).is_none_or(may_be_null)
             });
             for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
-                let Some(default) = schema.get("default").filter(|default| !default.is_null()) else {
-                    continue;
-                };
-                let absent = match fields.get(name) {
-                    None => true,
-                    Some(found) => found.is_null() && schema["nullable"] != true,
-                };
-                if absent {
-                    fields.insert(name.clone(), default.clone());
+                if !fields.contains_key(name) && !schema["default"].is_null() {
+                    fields.insert(name.clone(), schema["default"].clone());
                 }
             }
             for (name, inner) in fields.iter_mut() {

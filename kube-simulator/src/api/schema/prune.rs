@@ -11,21 +11,21 @@ const MAX_NAMED: usize = 100;
 /// Removes unknown fields, and returns the paths of the first 100 removed fields.
 pub(crate) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
     let mut pruned = Vec::new();
-    walk(schema, object, &Place::Root, true, &mut pruned);
+    walk(schema, object, &Place::Root, &mut pruned);
     pruned
 }
 
-fn walk(schema: &Value, value: &mut Value, path: &Place<'_>, is_object: bool, pruned: &mut Vec<String>) {
+fn walk(schema: &Value, value: &mut Value, path: &Place<'_>, pruned: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             let keeps = keeps_unknown(schema);
-            let is_object = is_object || schema["x-kubernetes-embedded-resource"] == true;
+            let is_object = path.is_root() || schema["x-kubernetes-embedded-resource"] == true;
             fields.retain(|name, inner| {
                 if is_object && OF_EVERY_OBJECT.contains(&name.as_str()) {
                     return true;
                 }
                 match of_field(schema, name) {
-                    Some(schema) => walk(schema, inner, &path.field(name), false, pruned),
+                    Some(schema) => walk(schema, inner, &path.field(name), pruned),
                     None if keeps => {}
                     None => {
                         if pruned.len() < MAX_NAMED {
@@ -39,7 +39,7 @@ fn walk(schema: &Value, value: &mut Value, path: &Place<'_>, is_object: bool, pr
         }
         Value::Array(elements) => {
             for (at, element) in elements.iter_mut().enumerate() {
-                walk(&schema["items"], element, &path.element(at), false, pruned);
+                walk(&schema["items"], element, &path.element(at), pruned);
             }
         }
         _ => {}

@@ -59,11 +59,8 @@ pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal>
     } else {
         Vec::new()
     });
-    if errors.is_empty() {
-        return Ok(());
-    }
     let name = metadata_str(body, "name").unwrap_or_default();
-    Err(status::invalid(&kind.group, &kind.kind, name, errors))
+    status::refuse(&kind.group, &kind.kind, name, errors)
 }
 
 /// Replaces null values in maps of strings by empty strings, as decoding in Go does. `maps` are the
@@ -132,11 +129,8 @@ pub(super) fn check_names(kind: &ResourceKind, before: &Body, after: &Body) -> R
             errors.push(FieldError::immutable(field, &changed));
         }
     }
-    if errors.is_empty() {
-        return Ok(());
-    }
     let name = metadata_str(after, "name").unwrap_or_default();
-    Err(status::invalid(&kind.group, &kind.kind, name, errors))
+    status::refuse(&kind.group, &kind.kind, name, errors)
 }
 
 /// Moves `stringData` into `data`, and sets the default type.

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use http::StatusCode;
-use kube::core::response::{StatusCause, StatusDetails};
+use kube::core::response::StatusDetails;
 use serde_json::Value;
 
 use super::create::{self, WriteSource, check_storable, prepare};
@@ -159,18 +159,13 @@ fn check_fields(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Re
 
 pub(super) fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) -> Refusal {
     let mut refusal = status::failure(StatusCode::CONFLICT, "Conflict", describe(conflicts));
-    let cause = |conflict: &Conflict| StatusCause {
-        reason: "FieldManagerConflict".to_owned(),
-        message: format!("conflict with {}", conflict.manager),
-        field: conflict.field.clone(),
+    let cause = |conflict: &Conflict| {
+        let message = format!("conflict with {}", conflict.manager);
+        status::cause("FieldManagerConflict", &message, &conflict.field)
     };
     refusal.details = Some(StatusDetails {
-        name: name.to_owned(),
-        group: kind.group.clone(),
-        kind: kind.plural.clone(),
-        uid: String::new(),
         causes: conflicts.iter().map(cause).collect(),
-        retry_after_seconds: 0,
+        ..status::details(&kind.group, &kind.plural, name)
     });
     refusal
 }

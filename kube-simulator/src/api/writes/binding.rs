@@ -4,9 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::eviction::set_condition;
 use super::update::{Change, Part, check_uid, replace};
-use super::{Body, Outcome, Writer, metadata_mut, object_mut};
+use super::{Body, Outcome, Writer, metadata_mut, object_mut, set_condition};
 use crate::api::status::{self, Refusal};
 use crate::kinds::ResourceKind;
 use crate::storage::Object;

@@ -126,26 +126,37 @@ impl DeleteOptions {
         if self.dry_run.iter().any(|stage| stage != "All") {
             errors.push(FieldError::unsupported("dryRun", self.dry_run.as_slice(), "\"All\""));
         }
-        if errors.is_empty() { Ok(()) } else { Err(status::invalid("meta.k8s.io", OPTIONS, "", errors)) }
+        status::refuse("meta.k8s.io", OPTIONS, "", errors)
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run.iter().any(|stage| stage == "All")
     }
 
-    pub(crate) fn propagating(policy: Propagation) -> Self {
-        Self { propagation_policy: Some(policy), ..Self::default() }
-    }
-
-    /// Adds a precondition on the UID.
-    pub(crate) fn of_uid(mut self, uid: &str) -> Self {
-        self.preconditions.uid = Some(uid.to_owned());
-        self
+    /// Returns options with a precondition on the UID and a propagation policy.
+    pub(crate) fn of_uid(uid: &str, policy: Propagation) -> Self {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        Self { preconditions, propagation_policy: Some(policy), ..Self::default() }
     }
 
     /// Returns an error if a precondition does not match the object.
     pub(super) fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
-        self.preconditions.check(kind, old)
+        let Preconditions { uid, resource_version } = &self.preconditions;
+        let version = old.resource_version.to_string();
+        let checks = [
+            ("UID", uid.as_deref(), &*old.uid, "deleted and then recreated"),
+            ("ResourceVersion", resource_version.as_deref(), version.as_str(), "modified"),
+        ];
+        for (what, wanted, actual, fate) in checks {
+            if let Some(wanted) = wanted.filter(|wanted| *wanted != actual) {
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). The object \
+                     might have been {fate}"
+                );
+                return Err(status::conflict_of_kind(kind, old.name(), &why));
+            }
+        }
+        Ok(())
     }
 
     /// Removes the precondition on the resource version.
@@ -208,7 +219,7 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
         if !held.iter().any(|finalizer| finalizer == CUSTOM_RESOURCES) {
             held.push(CUSTOM_RESOURCES.to_owned());
         }
-        return set_finalizers(body, held);
+        return set_finalizers(metadata_mut(body), held);
     }
     let wanted = match options.policy() {
         Some(Propagation::Foreground) => Some(FOREGROUND),
@@ -223,7 +234,7 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     held.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
     held.extend(wanted.map(str::to_owned));
     if finalizers(body) != held {
-        set_finalizers(body, held);
+        set_finalizers(metadata_mut(body), held);
     }
 }
 
@@ -333,25 +344,5 @@ fn mark(kind: &ResourceKind, body: &mut Body, ending: &Ending) {
     let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
     if is_new && generation > 0 {
         metadata.insert("generation".to_owned(), generation.wrapping_add(1).into());
-    }
-}
-
-impl Preconditions {
-    fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
-        let version = old.resource_version.to_string();
-        let checks = [
-            ("UID", self.uid.as_deref(), &*old.uid, "deleted and then recreated"),
-            ("ResourceVersion", self.resource_version.as_deref(), version.as_str(), "modified"),
-        ];
-        for (what, wanted, actual, fate) in checks {
-            if let Some(wanted) = wanted.filter(|wanted| *wanted != actual) {
-                let why = format!(
-                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). The object \
-                     might have been {fate}"
-                );
-                return Err(status::conflict_of_kind(kind, old.name(), &why));
-            }
-        }
-        Ok(())
     }
 }

@@ -5,13 +5,13 @@
 //! both use the last allowed disruption.
 
 use http::StatusCode;
-use kube::core::response::{StatusCause, StatusDetails};
+use kube::core::response::StatusDetails;
 use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
 use super::scale::selector_text;
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, WriteOptions, Writer, object_mut};
+use super::{Body, Outcome, WriteOptions, Writer, object_mut, set_condition};
 use crate::api::catalogue::Served;
 use crate::api::selector::LabelSelector;
 use crate::api::status::{self, Refusal};
@@ -68,9 +68,7 @@ fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     match &covering[..] {
         [] => Ok(()),
         [budget] => spend_of(writer, &budgets, budget, pod),
-        _ => Err(status::failure(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "",
+        _ => Err(status::internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
         )),
     }
@@ -207,33 +205,10 @@ fn note_eviction(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Re
     })
 }
 
-/// Adds or replaces a condition. If the status of the condition does not change, its transition
-/// time is kept.
-pub(super) fn set_condition(status: &mut Body, mut condition: Value) {
-    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-    let Value::Array(conditions) = conditions else {
-        return;
-    };
-    match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
-        Some(known) => {
-            if known["status"] == condition["status"] {
-                condition["lastTransitionTime"] = known["lastTransitionTime"].clone();
-            }
-            *known = condition;
-        }
-        None => conditions.push(condition),
-    }
-}
-
 fn exhausted(why: &str, retry_after_seconds: u32) -> Refusal {
-    let mut refusal = status::failure(
-        StatusCode::TOO_MANY_REQUESTS,
-        "TooManyRequests",
-        "Cannot evict pod as it would violate the pod's disruption budget.",
-    );
-    let cause =
-        StatusCause { reason: "DisruptionBudget".to_owned(), message: why.to_owned(), field: String::new() };
-    refusal.details =
-        Some(StatusDetails { causes: vec![cause], retry_after_seconds, ..status::details("", "", "") });
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let mut refusal = status::failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    let causes = vec![status::cause("DisruptionBudget", why, "")];
+    refusal.details = Some(StatusDetails { causes, retry_after_seconds, ..status::details("", "", "") });
     refusal
 }

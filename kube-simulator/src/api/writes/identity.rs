@@ -16,7 +16,12 @@ pub(super) fn check_type_and_namespace(
     body: &mut Body,
 ) -> Result<(), Refusal> {
     check_type(kind, body)?;
-    set_namespace(namespace, body)?;
+    check_namespace(namespace, body)?;
+    let metadata = metadata_mut(body);
+    match namespace {
+        None => metadata.remove("namespace"),
+        Some(namespace) => metadata.insert("namespace".to_owned(), namespace.into()),
+    };
     if autoscaling::is_converted(kind) {
         autoscaling::to_v2(body);
     }
@@ -85,16 +90,6 @@ pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
     )
-}
-
-fn set_namespace(namespace: Option<&str>, body: &mut Body) -> Result<(), Refusal> {
-    check_namespace(namespace, body)?;
-    let metadata = metadata_mut(body);
-    match namespace {
-        None => metadata.remove("namespace"),
-        Some(namespace) => metadata.insert("namespace".to_owned(), namespace.into()),
-    };
-    Ok(())
 }
 
 /// Returns an error if a body has another namespace than the request.

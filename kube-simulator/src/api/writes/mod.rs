@@ -242,16 +242,30 @@ pub(crate) fn finalizers(body: &Body) -> Vec<&str> {
     listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Sets the finalizers. An empty list removes the field.
-pub(crate) fn set_finalizers(body: &mut Body, finalizers: Vec<String>) {
-    let metadata = metadata_mut(body);
+/// Sets the finalizers in `parent`: the metadata of an object, or the spec of a namespace. An empty
+/// list removes the field.
+pub(crate) fn set_finalizers(parent: &mut Body, finalizers: Vec<String>) {
     if finalizers.is_empty() {
-        metadata.remove("finalizers");
+        parent.remove("finalizers");
     } else {
-        metadata.insert("finalizers".to_owned(), finalizers.into());
+        parent.insert("finalizers".to_owned(), finalizers.into());
     }
 }
 
-fn has_finalizers(body: &Body) -> bool {
-    !finalizers(body).is_empty()
+/// Adds or replaces a condition. If the status of the condition does not change, its transition
+/// time is kept.
+pub(crate) fn set_condition(status: &mut Body, mut condition: Value) {
+    let conditions = status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
+    let Value::Array(conditions) = conditions else {
+        return;
+    };
+    match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
+        Some(known) => {
+            if known["status"] == condition["status"] {
+                condition["lastTransitionTime"] = known["lastTransitionTime"].clone();
+            }
+            *known = condition;
+        }
+        None => conditions.push(condition),
+    }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Body, Writer, metadata_mut, metadata_str, object_mut};
+use super::{Body, Writer, metadata_mut, metadata_str, object_mut, set_finalizers};
 use crate::api::status::{self, Refusal};
 
 /// Returns an error if the request's namespace is being deleted. If the simulator is configured to
@@ -55,23 +55,13 @@ pub(crate) fn spec_finalizers(namespace: &Body) -> Vec<String> {
     listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in the spec. An empty list removes the field.
-pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>) {
-    let spec = object_mut(namespace, "spec");
-    if finalizers.is_empty() {
-        spec.remove("finalizers");
-    } else {
-        spec.insert("finalizers".to_owned(), finalizers.into());
-    }
-}
-
 /// Adds the finalizer of the namespace controller.
 pub(super) fn add_finalizer(namespace: &mut Body) {
     let mut held = spec_finalizers(namespace);
     if !held.iter().any(|finalizer| finalizer == CONTROLLER) {
         held.push(CONTROLLER.to_owned());
     }
-    set_spec_finalizers(namespace, held);
+    set_finalizers(object_mut(namespace, "spec"), held);
 }
 
 /// Removes the finalizer of the namespace controller, and returns whether it was present.
@@ -81,7 +71,7 @@ pub(crate) fn remove_finalizer(namespace: &mut Body) -> bool {
     held.retain(|finalizer| finalizer != CONTROLLER);
     let released = held.len() != before;
     if released {
-        set_spec_finalizers(namespace, held);
+        set_finalizers(object_mut(namespace, "spec"), held);
     }
     released
 }

@@ -20,18 +20,17 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    pub(super) fn apply(&self, kind: &ResourceKind, mut body: Body) -> Result<Body, Refusal> {
-        if let Self::Strategic(patch) = self {
-            strategic::merge(kind.merging(), &mut body, patch.clone())?;
-            return Ok(body);
+    pub(super) fn apply(&self, kind: &ResourceKind, mut object: Value) -> Result<Body, Refusal> {
+        match (self, &mut object) {
+            (Self::Strategic(patch), Value::Object(body)) => {
+                strategic::merge(kind.merging(), body, patch.clone())?;
+            }
+            // Cannot happen: `object` is a JSON object, and callers handle server-side apply.
+            (Self::Strategic(_) | Self::Apply(_), _) => {}
+            (Self::Merge(patch), object) => ::json_patch::merge(object, patch),
+            (Self::Json(patch), object) => json_patch::apply(object, patch)?,
         }
-        let mut value = Value::Object(body);
-        match self {
-            Self::Strategic(_) | Self::Apply(_) => {}
-            Self::Merge(patch) => ::json_patch::merge(&mut value, patch),
-            Self::Json(patch) => json_patch::apply(&mut value, patch)?,
-        }
-        match value {
+        match object {
             Value::Object(body) => Ok(body),
             _ => Err(status::bad_request(format!("the patched {} is not a JSON object", kind.kind))),
         }
@@ -65,12 +64,9 @@ pub(super) fn patch(
         if autoscaling::is_converted(kind) {
             autoscaling::to_v1(&mut seen);
         }
+        let mut seen = Value::Object(seen);
         if let Some(schema) = &kind.schema {
-            let mut object = Value::Object(std::mem::take(&mut seen));
-            schema::prune(schema, &mut object);
-            if let Value::Object(pruned) = object {
-                seen = pruned;
-            }
+            schema::prune(schema, &mut seen);
         }
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;

@@ -55,16 +55,13 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
                 check_uid(kind, &old, metadata_str(scale, "uid"))?;
                 scale.clone()
             }
-            Rescale::Patch(patch) => match show(paths, &Value::Object(before.clone())) {
-                Value::Object(scale) => {
-                    let scale = patch.apply(kind, scale)?;
-                    let plural = format!("{}/scale", kind.plural);
-                    let subresource = ResourceKind { plural, ..kind.clone() };
-                    check_uid(&subresource, &old, metadata_str(&scale, "uid"))?;
-                    scale
-                }
-                _ => Body::new(),
-            },
+            Rescale::Patch(patch) => {
+                let scale = patch.apply(kind, show(paths, &Value::Object(before.clone())))?;
+                let plural = format!("{}/scale", kind.plural);
+                let subresource = ResourceKind { plural, ..kind.clone() };
+                check_uid(&subresource, &old, metadata_str(&scale, "uid"))?;
+                scale
+            }
         };
         let replicas = scale.get("spec").and_then(|spec| spec.get("replicas"));
         // In Go, an absent or null number is 0.

@@ -28,7 +28,7 @@ pub(super) fn merge(schema: Option<&Value>, object: &mut Body, mut patch: Body) 
             object.clear();
             return Ok(());
         }
-        Some(other) => return Err(bad(&format!("unknown patch type: {other}"))),
+        Some(other) => return Err(status::bad_request(format!("unknown patch type: {other}"))),
     }
     if let Some(Value::Array(kept)) = patch.remove(RETAIN_KEYS) {
         let kept: HashSet<&str> = kept.iter().filter_map(Value::as_str).collect();
@@ -102,7 +102,8 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
     let mut gone = HashSet::new();
     for value in patch {
         let (Some(wanted), Value::Object(change)) = (value.get(key).map(Value::to_string), value) else {
-            return Err(bad(&format!("map: an element does not contain declared merge key: {key}")));
+            let why = format!("map: an element does not contain declared merge key: {key}");
+            return Err(status::bad_request(why));
         };
         let is_deleted = change.get(DIRECTIVE).is_some_and(|directive| directive == "delete");
         match places.entry(Some(wanted)) {
@@ -164,10 +165,6 @@ fn without_directives(value: Value) -> Value {
             .collect(),
         other => other,
     }
-}
-
-fn bad(why: &str) -> Refusal {
-    status::bad_request(why)
 }
 
 #[cfg(test)]

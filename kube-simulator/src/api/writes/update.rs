@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::create::{self, WriteSource};
 use super::identity::{check_name, check_type_and_namespace};
-use super::namespace::{set_spec_finalizers, spec_finalizers};
+use super::namespace::spec_finalizers;
 use super::{
-    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, is_absent, limits,
-    metadata_mut, metadata_str,
+    Body, Outcome, Writer, admission, drop_empty, finalizers, is_absent, limits, metadata_mut, metadata_str,
+    object_mut, set_finalizers,
 };
 use crate::api::numbers::parse_uint;
 use crate::api::ownership;
@@ -107,7 +107,7 @@ fn is_removed_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
         writer.served.kind.is_namespace() && (is_controlled || !spec_finalizers(body).is_empty());
     metadata_str(body, "deletionTimestamp").is_some()
         && grace.unwrap_or(0) == 0
-        && !has_finalizers(body)
+        && finalizers(body).is_empty()
         && !waits_for_content
 }
 
@@ -153,13 +153,7 @@ pub(super) fn replace(
     let Change { after, part, owners_settled } = change;
     check_preconditions(kind, old, &after)?;
     let mut after = match part {
-        Part::Main | Part::Scale => {
-            keep_status(kind, before, with_spec_finalizers(kind, spec_finalizers(before), after))
-        }
-        Part::Finalizers => {
-            let given = spec_finalizers(&after);
-            keep_status(kind, before, with_spec_finalizers(kind, given, after))
-        }
+        Part::Main | Part::Scale | Part::Finalizers => keep_status(kind, before, part, after),
         Part::Status => keep_all_but_status(kind, before, after),
         Part::Whole => after,
     };
@@ -242,16 +236,15 @@ pub(super) fn check_uid(kind: &ResourceKind, old: &Object, wanted: Option<&str>)
     }
 }
 
-fn keep_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
+/// Keeps the status, and also the finalizers in the spec of a namespace, unless `part` includes
+/// these finalizers.
+fn keep_status(kind: &ResourceKind, before: &Body, part: Part, mut after: Body) -> Body {
+    if kind.is_namespace() {
+        let finalizers = spec_finalizers(if part == Part::Finalizers { &after } else { before });
+        set_finalizers(object_mut(&mut after, "spec"), finalizers);
+    }
     if kind.status_subresource {
         copy_or_remove(before, &mut after, "status");
-    }
-    after
-}
-
-fn with_spec_finalizers(kind: &ResourceKind, finalizers: Vec<String>, mut after: Body) -> Body {
-    if kind.is_namespace() {
-        set_spec_finalizers(&mut after, finalizers);
     }
     after
 }

@@ -3,33 +3,22 @@
 
 use serde_json::{Value, json};
 
-use super::group::{GroupVersion, group_versions, subresources, verbs};
+use super::group::{GroupVersion, by_group, group_versions, subresources, verbs};
 use crate::http::server::Server;
 use crate::kinds::ResourceKind;
 
 /// Returns the document of `/api` if `core` is true, otherwise that of `/apis`.
 pub(crate) fn aggregated(server: &Server, core: bool) -> Value {
-    let mut items: Vec<Value> = Vec::new();
-    for version in group_versions(server) {
-        if version.group.is_empty() != core {
-            continue;
-        }
-        let described = describe(&version);
-        match items.last_mut().filter(|item| item["metadata"]["name"] == version.group.as_str()) {
-            Some(Value::Object(item)) => {
-                if let Some(Value::Array(versions)) = item.get_mut("versions") {
-                    versions.push(described);
-                }
-            }
-            _ => {
-                let name = version.group.as_str();
-                items.push(json!({
-                    "metadata": { "name": name, "creationTimestamp": null },
-                    "versions": [described],
-                }));
-            }
-        }
-    }
+    let all = group_versions(server);
+    let groups = by_group(&all).filter(|versions| versions[0].group.is_empty() == core);
+    let items: Vec<Value> = groups
+        .map(|versions| {
+            json!({
+                "metadata": { "name": versions[0].group, "creationTimestamp": null },
+                "versions": versions.iter().map(describe).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",

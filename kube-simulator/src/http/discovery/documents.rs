@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::group::{GroupVersion, group_versions, subresources, verbs};
+use super::group::{GroupVersion, by_group, group_versions, subresources, verbs};
 use crate::http::server::Server;
 use crate::kinds::ResourceKind;
 
@@ -29,17 +29,14 @@ pub(crate) fn core_versions(server: &Server) -> Value {
 
 pub(crate) fn groups(server: &Server) -> Value {
     let versions = group_versions(server);
-    let mut names: Vec<&str> = versions.iter().map(|version| version.group.as_str()).collect();
-    names.dedup();
-    let groups: Vec<Value> =
-        names.into_iter().filter(|name| !name.is_empty()).map(|name| describe(name, &versions)).collect();
+    let named = by_group(&versions).filter(|versions| !versions[0].group.is_empty());
+    let groups: Vec<Value> = named.map(describe).collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
 pub(crate) fn group(server: &Server, name: &str) -> Option<Value> {
     let versions = group_versions(server);
-    versions.iter().find(|version| version.group == name)?;
-    let mut group = describe(name, &versions);
+    let mut group = describe(by_group(&versions).find(|versions| versions[0].group == name)?);
     group["kind"] = "APIGroup".into();
     group["apiVersion"] = "v1".into();
     Some(group)
@@ -70,13 +67,13 @@ pub(crate) fn resources(server: &Server, path: &str) -> Option<Value> {
     }))
 }
 
-fn describe(group: &str, versions: &[GroupVersion]) -> Value {
+/// Describes one group. `versions` contains all versions of the group.
+fn describe(versions: &[GroupVersion]) -> Value {
     let listed: Vec<Value> = versions
         .iter()
-        .filter(|version| version.group == group)
         .map(|version| json!({ "groupVersion": version.name(), "version": version.version }))
         .collect();
-    json!({ "name": group, "preferredVersion": listed.first(), "versions": listed })
+    json!({ "name": versions[0].group, "preferredVersion": listed.first(), "versions": listed })
 }
 
 fn resource(kind: &ResourceKind) -> Value {

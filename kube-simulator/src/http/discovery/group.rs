@@ -36,9 +36,6 @@ pub(super) fn verbs(kind: &ResourceKind) -> &'static [&'static str] {
     kind.facts.map_or(ALL_VERBS, |facts| facts.verbs)
 }
 
-/// The verbs of subresources of custom resources.
-const PART_VERBS: &[&str] = &["get", "patch", "update"];
-
 impl GroupVersion {
     /// Returns the group and version, such as `apps/v1`.
     pub(crate) fn name(&self) -> String {
@@ -55,28 +52,30 @@ impl GroupVersion {
 /// version is first.
 pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     let mut found: Vec<GroupVersion> = Vec::new();
-    let mut entry = |group: &str, version: &str| -> usize {
-        let known = found.iter().position(|known| known.group == group && known.version == version);
-        known.unwrap_or_else(|| {
-            let (group, version) = (group.to_owned(), version.to_owned());
-            found.push(GroupVersion { group, version, served: Vec::new(), reviews: Vec::new() });
-            found.len() - 1
-        })
-    };
-    let all = server.api.catalogue.all();
-    let places: Vec<usize> =
-        all.iter().map(|served| entry(&served.kind.group, &served.kind.version)).collect();
-    let reviews: Vec<usize> = review::ALL.iter().map(|review| entry(review.group, "v1")).collect();
-    for (served, place) in all.into_iter().zip(places) {
-        found[place].served.push(served);
+    for served in server.api.catalogue.all() {
+        entry(&mut found, &served.kind.group, &served.kind.version).served.push(served);
     }
-    for (review, place) in review::ALL.iter().zip(reviews) {
-        found[place].reviews.push(review);
+    for review in review::ALL {
+        entry(&mut found, review.group, "v1").reviews.push(review);
     }
-    found.sort_by(|left, right| {
-        left.group.cmp(&right.group).then_with(|| priority(&left.version).cmp(&priority(&right.version)))
-    });
+    found.sort_by_cached_key(|version| (version.group.clone(), priority(&version.version)));
     found
+}
+
+/// Returns the entry of a group version, and adds the entry if `found` lacks it.
+fn entry<'f>(found: &'f mut Vec<GroupVersion>, group: &str, version: &str) -> &'f mut GroupVersion {
+    let known = found.iter().position(|known| known.group == group && known.version == version);
+    let place = known.unwrap_or_else(|| {
+        let (group, version) = (group.to_owned(), version.to_owned());
+        found.push(GroupVersion { group, version, served: Vec::new(), reviews: Vec::new() });
+        found.len() - 1
+    });
+    &mut found[place]
+}
+
+/// Splits the result of [`group_versions`] by group.
+pub(super) fn by_group(versions: &[GroupVersion]) -> impl Iterator<Item = &[GroupVersion]> {
+    versions.chunk_by(|left, right| left.group == right.group)
 }
 
 /// Returns whether the group version with this path, such as `apis/apps/v1`, is served.
@@ -113,7 +112,7 @@ pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
         group: group.to_owned(),
         version: version.to_owned(),
         kind: kind.to_owned(),
-        verbs: PART_VERBS.to_vec(),
+        verbs: vec!["get", "patch", "update"],
     };
     let scale = kind.scale.is_some().then(|| of("scale", "autoscaling", "v1", "Scale"));
     let status = kind.status_subresource.then(|| of("status", &kind.group, &kind.version, &kind.kind));

@@ -8,6 +8,7 @@
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use ciborium::Value as Cbor;
+use kube_messages::Shape;
 use serde_json::{Map, Number, Value};
 
 use crate::http::encoding::protobuf::{FieldType, field_type, message_of};
@@ -81,7 +82,7 @@ fn fields(object: &Object, type_of: impl Fn(&str) -> Option<FieldType>) -> Cbor 
 
 fn map(object: &Object, field: Option<FieldType>) -> Cbor {
     fields(object, |name| match field {
-        Some(field) if field.is_map => Some(FieldType { is_map: false, ..field }),
+        Some(field) if field.shape == Shape::Map => Some(FieldType { shape: Shape::Plain, ..field }),
         Some(field) => field_type(field.name, name),
         None => None,
     })

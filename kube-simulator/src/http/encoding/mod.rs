@@ -12,12 +12,10 @@ use kube::core::Status;
 use serde_json::{Map, Value};
 
 use crate::api::status;
-use crate::kinds::ResourceKind;
 use indent::indent;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    #[default]
     Json,
     /// Indented JSON. Watches are never indented.
     Indented,
@@ -58,12 +56,6 @@ impl Encoding {
 
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Json | Self::Indented | Self::Yaml)
-    }
-
-    /// Returns whether objects of a kind can be encoded with all their fields. Protobuf can encode
-    /// only the metadata of custom resources.
-    pub(crate) fn supports(self, kind: &ResourceKind) -> bool {
-        self != Self::Protobuf || protobuf::message_of(&kind.api_version(), &kind.kind).is_some()
     }
 
     /// Encodes an object from its JSON, which must contain `kind` and `apiVersion`.

@@ -1,5 +1,6 @@
 //! The schemas of built-in kinds, which are derived from protobuf messages.
 
+use kube_messages::Shape;
 use serde_json::{Map, Value, json};
 
 use crate::http::encoding::protobuf::{FieldType, fields_of, message_of};
@@ -19,12 +20,10 @@ fn describe_fields(message: &str, schemas: &mut Map<String, Value>) -> Value {
 
 fn describe(field: FieldType, schemas: &mut Map<String, Value>) -> Value {
     let inner = describe_type(field.name, schemas);
-    if field.is_list {
-        json!({ "type": "array", "items": inner })
-    } else if field.is_map {
-        json!({ "type": "object", "additionalProperties": inner })
-    } else {
-        inner
+    match field.shape {
+        Shape::List => json!({ "type": "array", "items": inner }),
+        Shape::Map => json!({ "type": "object", "additionalProperties": inner }),
+        Shape::Plain | Shape::Always | Shape::Pointer => inner,
     }
 }
 

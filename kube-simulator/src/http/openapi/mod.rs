@@ -7,10 +7,10 @@ mod built_in;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use kube_messages::{put_bytes, put_nested};
 use serde_json::{Map, Value, json};
 
 use crate::http::discovery::{GroupVersion, group_versions};
-use crate::http::encoding::protobuf;
 use crate::http::server::Server;
 use crate::kinds::ResourceKind;
 
@@ -39,10 +39,12 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
             json!({ "swagger": "2.0", "info": { "title": TITLE, "version": VERSION }, "paths": {} });
         return ("application/json", document.to_string().into_bytes());
     }
-    let document = protobuf::message(&[
-        (1, b"2.0".to_vec()),
-        (2, protobuf::message(&[(1, TITLE.into()), (2, VERSION.into())])),
-    ]);
+    let mut document = Vec::new();
+    put_bytes(&mut document, 1, b"2.0");
+    put_nested(&mut document, 2, |info| {
+        put_bytes(info, 1, TITLE.as_bytes());
+        put_bytes(info, 2, VERSION.as_bytes());
+    });
     ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 

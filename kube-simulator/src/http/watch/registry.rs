@@ -153,11 +153,8 @@ impl WatchRegistry {
     /// Waits until `enough` returns true for the number of matching streams.
     pub(crate) async fn wait_for(&self, filter: &RequestFilter, enough: impl Fn(usize) -> bool) {
         let mut changed = self.changed.subscribe();
-        while !enough(self.count(filter)) {
-            if changed.changed().await.is_err() {
-                return;
-            }
-        }
+        // Cannot fail: `self` owns the sender.
+        let _ = changed.wait_for(|_| enough(self.count(filter))).await;
     }
 }
 

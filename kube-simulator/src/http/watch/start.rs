@@ -223,7 +223,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
     // Only the watch cache sends periodic bookmarks.
     let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
     let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval(), deadline, opening.random));
-    let (registration, commands) = opening.registry.register(opening.request.clone());
+    let (registration, commands) = opening.registry.register(opening.request);
     Ok(WatchStream {
         table: opening.table,
         progress: opening.revision.progress(),

@@ -122,14 +122,13 @@ fn value_of(value_type: Type, content: Content<'_>, depth: usize) -> Result<Valu
         (Type::Text, Content::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),
         (Type::Bytes, Content::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
         // Go ignores the nanoseconds of a `Time`.
-        (Type::Time, Content::Bytes(bytes)) => {
-            time_of(bytes, |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())?
-        }
-        (Type::MicroTime, Content::Bytes(bytes)) => {
-            time_of(bytes, |time| time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())?
-        }
-        (Type::Json, Content::Bytes(bytes)) => json_within(bytes)?,
-        (Type::Quantity, Content::Bytes(bytes)) => text_within(bytes, 1)?,
+        (Type::Time, Content::Bytes(bytes)) => time_of(bytes, "%Y-%m-%dT%H:%M:%SZ")?,
+        (Type::MicroTime, Content::Bytes(bytes)) => time_of(bytes, "%Y-%m-%dT%H:%M:%S.%6fZ")?,
+        (Type::Json, Content::Bytes(bytes)) => match bytes_within(bytes)? {
+            [] => Value::Null,
+            json => serde_json::from_slice(json).map_err(|_| Malformed)?,
+        },
+        (Type::Quantity, Content::Bytes(bytes)) => String::from_utf8_lossy(bytes_within(bytes)?).into(),
         (Type::IntOrString, Content::Bytes(bytes)) => int_or_string(bytes)?,
         (Type::Message(index), Content::Bytes(bytes)) => {
             let message = Messages::all().at(index);
@@ -143,8 +142,8 @@ fn value_of(value_type: Type, content: Content<'_>, depth: usize) -> Result<Valu
     })
 }
 
-/// Decodes a time. An empty message becomes null.
-fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, Malformed> {
+/// Decodes a time, and writes it in a format of `strftime`. An empty message becomes null.
+fn time_of(bytes: &[u8], format: &str) -> Result<Value, Malformed> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
@@ -157,7 +156,8 @@ fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, M
             _ => {}
         }
     }
-    Ok(write(Timestamp::new(seconds, nanoseconds).map_err(|_| Malformed)?).into())
+    let time = Timestamp::new(seconds, nanoseconds).map_err(|_| Malformed)?;
+    Ok(time.strftime(format).to_string().into())
 }
 
 fn int_or_string(bytes: &[u8]) -> Result<Value, Malformed> {
@@ -174,25 +174,15 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, Malformed> {
     Ok(if is_text { text.into() } else { number.into() })
 }
 
-fn bytes_within(bytes: &[u8], wanted: u64) -> Result<&[u8], Malformed> {
+/// Returns the content of field 1 of a message, or an empty slice if the field is missing.
+fn bytes_within(bytes: &[u8]) -> Result<&[u8], Malformed> {
     let mut fields = Fields(bytes);
-    while let Some((number, content)) = fields.next()? {
-        if let (true, Content::Bytes(bytes)) = (number == wanted, content) {
+    while let Some(field) = fields.next()? {
+        if let (1, Content::Bytes(bytes)) = field {
             return Ok(bytes);
         }
     }
     Ok(&[])
-}
-
-fn text_within(bytes: &[u8], field: u64) -> Result<Value, Malformed> {
-    Ok(String::from_utf8_lossy(bytes_within(bytes, field)?).into())
-}
-
-fn json_within(bytes: &[u8]) -> Result<Value, Malformed> {
-    match bytes_within(bytes, 1)? {
-        [] => Ok(Value::Null),
-        json => serde_json::from_slice(json).map_err(|_| Malformed),
-    }
 }
 
 fn is_empty(value: &Value) -> bool {

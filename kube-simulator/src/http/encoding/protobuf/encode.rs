@@ -85,15 +85,6 @@ pub(crate) fn event(event_type: &str, document: &[u8]) -> Vec<u8> {
     event
 }
 
-/// Encodes a message whose fields are all strings or messages.
-pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (number, bytes) in fields {
-        put_bytes(&mut out, *number, bytes);
-    }
-    out
-}
-
 /// Wraps encoded content in Kubernetes' envelope, a `runtime.Unknown` message.
 fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(MAGIC);

@@ -1,34 +1,26 @@
 //! Finds the types of JSON fields in the descriptions of protobuf messages ([`kube_messages`]).
 
-use kube_messages::{Field, Messages, Shape};
+use kube_messages::{Messages, Shape};
 
 /// The type of a field of a protobuf message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
-    /// The [`Field::type_name`], for example `core.v1.PodSpec`, or `y` for bytes. A list or a map
-    /// has the name of its element type.
+    /// The name of the type, for example `core.v1.PodSpec`, or `y` for bytes. A list or a map has
+    /// the name of its element type.
     pub(crate) name: &'static str,
-    pub(crate) is_map: bool,
-    pub(crate) is_list: bool,
+    pub(crate) shape: Shape,
 }
 
 #[cfg(feature = "cbor")]
 impl FieldType {
     /// Returns the type of a field that contains a single message.
     pub(crate) fn message(name: &'static str) -> Self {
-        Self { name, is_map: false, is_list: false }
+        Self { name, shape: Shape::Plain }
     }
 
     /// Returns whether the values are bytes, which are base64 strings in JSON.
     pub(crate) fn is_binary(&self) -> bool {
         self.name == "y"
-    }
-}
-
-impl From<&Field> for FieldType {
-    fn from(field: &Field) -> Self {
-        let (is_map, is_list) = (field.shape == Shape::Map, field.shape == Shape::List);
-        Self { name: field.type_name, is_map, is_list }
     }
 }
 
@@ -51,7 +43,7 @@ pub(crate) fn fields_of(message: &str) -> Vec<(&'static str, FieldType)> {
         if field.is_inlined {
             found.extend(fields_of(field.type_name));
         } else {
-            found.push((field.name, field.into()));
+            found.push((field.name, FieldType { name: field.type_name, shape: field.shape }));
         }
     }
     found

@@ -8,7 +8,7 @@ mod messages;
 mod node;
 
 pub(crate) use decode::read;
-pub(crate) use encode::{content, document, document_of, event, list, message};
+pub(crate) use encode::{content, document, document_of, event, list};
 #[cfg(feature = "cbor")]
 pub(crate) use messages::field_type;
 pub(crate) use messages::{FieldType, fields_of, message_of};

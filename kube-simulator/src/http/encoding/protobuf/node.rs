@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_json::value::RawValue;
 
@@ -30,8 +31,8 @@ const RAW: &str = "fieldsV1";
 pub(super) struct Fields<'j>(Vec<(Text<'j>, Node<'j>)>);
 
 /// A string, borrowed unless it contains escapes.
-#[derive(Debug)]
-struct Text<'j>(Cow<'j, str>);
+#[derive(Debug, Deserialize)]
+struct Text<'j>(#[serde(borrow)] Cow<'j, str>);
 
 impl<'j> Fields<'j> {
     /// Parses JSON that the simulator has written, which is always an object.
@@ -123,12 +124,6 @@ impl<'de: 'j, 'j> Deserialize<'de> for Node<'j> {
     }
 }
 
-impl<'de: 'j, 'j> Deserialize<'de> for Text<'j> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor).map(Self)
-    }
-}
-
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
@@ -182,23 +177,5 @@ impl<'de> Visitor<'de> for NodeVisitor {
             fields.push((name, value));
         }
         Ok(Node::Object(Fields(fields)))
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
     }
 }

@@ -11,20 +11,16 @@ use super::since;
 pub(super) fn of_event(column: &str, event: &Value, now: Timestamp) -> Option<Value> {
     let either = |name: &str, other: &str| event.get(name).or(event.get(other)).unwrap_or(&Value::Null);
     let series = &event["series"];
-    let first = || {
-        either("firstTimestamp", "deprecatedFirstTimestamp").as_str().map_or_else(
-            || event.get("eventTime"),
-            |_| Some(either("firstTimestamp", "deprecatedFirstTimestamp")),
-        )
-    };
+    let first = Some(either("firstTimestamp", "deprecatedFirstTimestamp")).filter(|time| time.is_string());
+    let first = first.or(event.get("eventTime"));
     let about = either("involvedObject", "regarding");
     Some(match column {
         "Last Seen" => {
             let last = either("lastTimestamp", "deprecatedLastTimestamp");
             let last = series.get("lastObservedTime").or(Some(last).filter(|time| time.is_string()));
-            since(last.or_else(first), now).into()
+            since(last.or(first), now).into()
         }
-        "First Seen" => since(first(), now).into(),
+        "First Seen" => since(first, now).into(),
         "Type" => text(&event["type"]).into(),
         "Reason" => text(&event["reason"]).into(),
         "Object" => {
