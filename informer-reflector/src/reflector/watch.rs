@@ -206,7 +206,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), events: EventCounts::default() };
             let mut ending = self.take_received(first, &mut gathered);
-            let has_data = ending.is_none();
+            // If the watch has ended, the last event can be an ERROR, which is no data.
+            let has_data = ending.is_none() || gathered.events.total() > 1;
             // Take further events that are available, without waiting, up to `MAX_GATHERED`.
             // Passing them to the store together costs little more than passing a single event.
             while ending.is_none()

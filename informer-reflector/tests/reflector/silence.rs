@@ -67,16 +67,18 @@ async fn new_watch_does_not_change_the_time_of_the_last_event() {
 
 #[tokio::test(start_paused = true)]
 async fn events_that_arrive_with_the_end_of_a_watch_are_data() {
-    let (quiet, line) = watch();
-    let (_open, next) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), line, next]);
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    send(&quiet, vec![modified("a", "8")]);
-    drop(quiet);
-    run.expect_requests(&["watch 8"]).await;
-    let Health::Live { last_event } = run.status.health() else { panic!("{}", run.status.health()) };
-    assert!(last_event.elapsed() < Duration::from_secs(60));
+    for last in [vec![modified("a", "8")], vec![modified("a", "8"), error(500, "InternalError")]] {
+        let (quiet, line) = watch();
+        let (_open, next) = watch();
+        let mut run = Run::new(vec![page(vec![], "7"), line, next]);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        send(&quiet, last);
+        drop(quiet);
+        run.expect_requests(&["watch 8"]).await;
+        let Health::Live { last_event } = run.status.health() else { panic!("{}", run.status.health()) };
+        assert!(last_event.elapsed() < Duration::from_secs(60));
+    }
 }
 
 #[tokio::test(start_paused = true)]
