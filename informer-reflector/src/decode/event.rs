@@ -55,7 +55,7 @@ impl EventDecoder {
                 }
                 self.decode_object(event_type, &Arrived { tape: object.tape, protobuf: None })
             }
-            Ok(_) if is_json(text) => Ok(not_an_event(text)),
+            _ if is_json(text) => Ok(not_an_event(text)),
             _ => Ok(unknown(rejected(&Tape::default(), invalid_json(line)))),
         }
     }

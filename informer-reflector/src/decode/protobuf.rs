@@ -145,9 +145,11 @@ impl<const WRITES: bool> Object<WRITES> {
                 continue;
             }
             if field.is_inlined {
-                if let (Some(message), Content::Bytes(bytes)) = (field.message(), content) {
-                    len += self.members(message, bytes, pruned, depth);
-                }
+                let (Some(message), Content::Bytes(bytes)) = (field.message(), content) else {
+                    self.tape.reject(&Malformed.to_string());
+                    continue;
+                };
+                len += self.members(message, bytes, pruned, depth);
                 continue;
             }
             if is_absent(field, content) {

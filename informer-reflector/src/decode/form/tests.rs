@@ -236,7 +236,11 @@ fn i10_message_that_its_type_cannot_have_is_rejected() {
     let missing = ("policy/v1", "PodDisruptionBudget", missing, no_time);
     let empty = ("policy/v1", "PodDisruptionBudget", empty, no_time);
     let series = ("events.k8s.io/v1", "Event", nested(3, &[8, 2]), no_time);
-    for (api_version, kind, bytes, problem) in [budget, revision, missing, empty, series] {
+    // The source of a volume, whose fields are inlined, is a number.
+    let number = [nested(1, b"a"), vec![2 << 3, 1]].concat();
+    let malformed = kube_messages::Malformed.to_string();
+    let volume = ("v1", "Pod", nested(2, &nested(1, &number)), &*malformed);
+    for (api_version, kind, bytes, problem) in [budget, revision, missing, empty, series, volume] {
         let message = Messages::all().of_kind(api_version, kind).expect(kind);
         assert_eq!(protobuf::check(message, &bytes), Err(problem.to_owned()), "{kind}");
     }

@@ -158,6 +158,14 @@ fn i10_malformed_event_does_not_end_the_stream() -> Result<(), ListWatchError> {
 }
 
 #[test]
+fn later_line_that_is_no_object_is_described() -> Result<(), ListWatchError> {
+    let events = watch::<Pod>([&b"{\"type\":\"ADDED\",\"object\":{}}\n[1]\n"[..]])?;
+    let [_, WatchEvent::RejectedObject { object, .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(object.error, "an event without a type or without an object");
+    Ok(())
+}
+
+#[test]
 fn other_body_is_refused_and_not_quoted() {
     for body in ["<html>hunter2\n", "hunter2", "\n \n[hunter2]\n", "\"hunter2"] {
         let error = watch::<Pod>([body.as_bytes()]).expect_err(body);
