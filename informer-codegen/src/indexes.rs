@@ -41,14 +41,17 @@ pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types:
     for path in paths {
         let Some((fields, value)) = along(path, root, types) else { continue };
         let (last, all) = (fields.last().cloned().unwrap_or_default(), fields.join("_"));
-        // The index is named after the last field of the path, or after the whole path if a method of
-        // an earlier index has the same name as a method of this index. The methods of an index are
-        // `by_image` and `by_image_index`.
-        let name = format!("by_{last}");
-        let is_taken = indexes.iter().any(|Index { name: other, .. }| {
-            name == *other || name == format!("{other}_index") || *other == format!("{name}_index")
-        });
-        let name = if is_taken { format!("by_{all}") } else { name };
+        // The methods of an index are `by_image` and `by_image_index`.
+        let is_free = |name: &String| {
+            indexes.iter().all(|Index { name: other, .. }| {
+                name != other && *name != format!("{other}_index") && *other != format!("{name}_index")
+            })
+        };
+        // The index is named after the last field of the path. If that name is taken, it is named after
+        // the whole path, if necessary with a number.
+        let numbered = (2..).map(|number| format!("by_{all}_{number}"));
+        let mut names = [format!("by_{last}"), format!("by_{all}")].into_iter().chain(numbered);
+        let Some(name) = names.find(is_free) else { continue };
         let value = Some(value).filter(|value| value != "String");
         indexes.push(Index { name, path: fields.join("."), value });
     }
@@ -139,6 +142,9 @@ mod tests {
             #[serde(rename = "type")]
             pub r#type: String,
             pub labels: Option<BTreeMap<String, String>>,
+            #[serde(rename = "statusPhase")]
+            pub status_phase: String,
+            pub phase: String,
         }
         pub struct ThingParent { pub image: Option<String>, pub ready: bool }
         pub enum ThingTier { A }
@@ -190,6 +196,13 @@ mod tests {
             found(&[".spec.imageIndex", ".spec.image"]),
             [index("by_image_index", "spec.image_index", None), index("by_spec_image", "spec.image", None)]
         );
+    }
+
+    #[test]
+    fn index_gets_a_number_if_the_name_of_its_path_is_taken() {
+        let paths = [".spec.statusPhase", ".spec.phase", ".status.phase"];
+        let names: Vec<_> = found(&paths).into_iter().map(|index| index.name).collect();
+        assert_eq!(names, ["by_status_phase", "by_phase", "by_status_phase_2"]);
     }
 
     #[test]
