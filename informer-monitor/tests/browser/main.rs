@@ -143,6 +143,15 @@ async fn page_fits_a_screen_of_360_pixels() {
         open_informer(&browser, id).await;
         browser.until("document.querySelectorAll('.tables tbody tr').length > 1").await;
         assert_fits(&browser, id).await;
+        // Such a text names the remedy, and is nowhere else on the page.
+        let is_cut = "const health = document.querySelector('p.health'); \
+                      health.textContent = 'grant list and watch '.repeat(9); \
+                      return health.scrollWidth > health.clientWidth";
+        assert_eq!(
+            browser.eval(&format!("(() => {{ {is_cut} }})()")).await,
+            false,
+            "{id}: the health is cut"
+        );
         let link = format!(
             "[...document.querySelectorAll('#results a')].find((it) => it.textContent.includes('{key}'))"
         );
