@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use informer_core::{ListWatchError, OwnedObject, RejectedObject, WatchEvent};
-use informer_fuzz::split;
+use informer_core::ListWatchError;
+use informer_fuzz::{event_text, item_text, split};
 use informer_reflector::{Encoding, ListDecoder, PrunePaths, WatchDecoder};
 use k8s_openapi::api::core::v1::Pod;
 use libfuzzer_sys::fuzz_target;
@@ -55,16 +55,6 @@ fn watch<K: Object>(pieces: &[&[u8]]) -> String {
     }
 }
 
-/// Returns a text with the event and the content of its object.
-fn event_text<K: Object>(event: &WatchEvent<K>) -> String {
-    match event {
-        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-            format!("{event:?} {:?}", **object)
-        }
-        other => format!("{other:?}"),
-    }
-}
-
 /// Returns a text with the decoded items and the list's data, such as the continue token. If the
 /// list cannot be decoded, the text has only the error.
 fn list<K: Object>(pieces: &[&[u8]]) -> String {
@@ -83,8 +73,4 @@ fn list<K: Object>(pieces: &[&[u8]]) -> String {
         }
         Err(error) => format!("{error:?}"),
     }
-}
-
-fn item_text<K: Object>(item: Result<OwnedObject<K>, RejectedObject>) -> String {
-    item.map_or_else(|rejected| format!("{rejected:?}"), |object| format!("{:?}", *object))
 }

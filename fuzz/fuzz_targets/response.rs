@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use futures::TryStreamExt;
 use http_body_util::StreamBody;
 use informer_core::{ListOptions, ListWatchError, ListerWatcher, WatchOptions};
-use informer_fuzz::split;
+use informer_fuzz::{event_text, item_text, split};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -68,14 +68,14 @@ fn read(is_watch: bool, encoding: &'static str, pieces: Vec<Bytes>) -> Result<St
                 send_initial_events: false,
             };
             let batches: Vec<_> = pods.watch(options).await?.try_collect().await?;
-            Ok(format!("{:?}", batches.into_iter().flatten().collect::<Vec<_>>()))
+            Ok(format!("{:?}", batches.iter().flatten().map(event_text).collect::<Vec<_>>()))
         } else {
             let parts: Vec<_> = pods.list(ListOptions::default()).await?.try_collect().await?;
             // The boundaries of parts depend on the pieces of the input.
             let (mut items, mut end) = (Vec::new(), None);
             for part in parts {
                 match part {
-                    informer_core::ListPart::Items(more) => items.extend(more),
+                    informer_core::ListPart::Items(more) => items.extend(more.into_iter().map(item_text)),
                     informer_core::ListPart::End(last) => end = Some(last),
                 }
             }

@@ -1,7 +1,9 @@
-//! Shared parts of the fuzz targets: splitting an input into pieces, and a server in the same process.
+//! Shared parts of the fuzz targets: splitting an input into pieces, texts to compare results, and a
+//! server in the same process.
 
 use std::fmt;
 
+use informer_core::{OwnedObject, RejectedObject, WatchEvent};
 use kube::Client;
 use kube_simulator::Simulator;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -25,6 +27,22 @@ pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     }
     pieces.push(rest);
     Some((body, pieces))
+}
+
+/// Returns a text with the event and the content of its object, which the event's `Debug` output
+/// lacks.
+pub fn event_text<K: fmt::Debug + 'static>(event: &WatchEvent<K>) -> String {
+    match event {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+            format!("{event:?} {:?}", **object)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// Returns a text with the content of a list's item.
+pub fn item_text<K: fmt::Debug + 'static>(item: Result<OwnedObject<K>, RejectedObject>) -> String {
+    item.map_or_else(|rejected| format!("{rejected:?}"), |object| format!("{:?}", *object))
 }
 
 /// Returns whether `json` is an object without duplicate top-level fields. Results for duplicates
