@@ -74,7 +74,7 @@ pub(crate) fn run_against(
     signals: &Signals,
 ) -> anyhow::Result<ExitCode> {
     set_environment(command, cluster, programs)?;
-    let status = process::run(command, signals, || cluster.check())?;
+    let status = process::run_checked(command, signals, || cluster.check())?;
     Ok(process::exit_code(status))
 }
 

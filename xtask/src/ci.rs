@@ -11,33 +11,8 @@ use crate::{
     release, simulate, tidy, workspace,
 };
 
-/// A step of CI. Most steps are commands of `cargo xtask`.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Cargo(&'static [&'static str]),
-    /// `cargo doc`, which reads its lint levels from an environment variable.
-    Doc,
-    Guide,
-    Tidy,
-    Codegen,
-    /// Checks that the generated code of the example `custom-groups` is up to date.
-    CustomGroups,
-    Release(&'static release::Args),
-    Deny,
-    Compat,
-    /// Clippy on informer-factory, compiled for this version of Kubernetes.
-    Kubernetes(&'static str),
-    Loom,
-    Miri,
-    Inspector,
-    Simulate(&'static simulate::Args),
-    Mutants,
-    Fuzz,
-    Definitions(&'static definitions::Args),
-    Examples,
-    E2e,
-    LongE2e,
-}
+/// Runs a step of CI. The step passes if it returns [`ExitCode::SUCCESS`].
+type Step = fn(&Signals) -> anyhow::Result<ExitCode>;
 
 /// The optional features of the package `quickstart`, for clippy. Tests run without these features.
 const CLIPPY_FEATURES: &str = "quickstart/cluster,quickstart/inspect";
@@ -56,44 +31,44 @@ const BROWSER_CLIPPY: &[&str] =
 
 /// The steps in their order. Quick checks come first.
 const STEPS: [(&str, Step); 23] = [
-    ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
-    ("clippy", Step::Cargo(CLIPPY)),
-    ("clippy of browser tests", Step::Cargo(BROWSER_CLIPPY)),
-    ("tidy", Step::Tidy),
-    ("codegen", Step::Codegen),
-    ("codegen of custom groups", Step::CustomGroups),
-    ("release", Step::Release(&release::Args::CHECK)),
+    ("fmt", |signals| cargo(&["fmt", "--all", "--check"], &[], signals)),
+    ("clippy", |signals| cargo(CLIPPY, &[], signals)),
+    ("clippy of browser tests", |signals| cargo(BROWSER_CLIPPY, &[], signals)),
+    ("tidy", |_| tidy::run(&tidy::TidyArgs::default())),
+    ("codegen", |signals| codegen::run(&codegen::Args::CHECK, signals)),
+    ("codegen of custom groups", codegen::check_example),
+    ("release", |signals| release::run(&release::Args::CHECK, signals)),
     // All other steps in this list use the features of Kubernetes 1.36.
-    ("Kubernetes 1.37", Step::Kubernetes("1.37")),
-    ("Kubernetes 1.35", Step::Kubernetes("1.35")),
-    ("Kubernetes 1.34", Step::Kubernetes("1.34")),
-    ("Kubernetes 1.33", Step::Kubernetes("1.33")),
-    ("test", Step::Cargo(&["test", "--workspace"])),
-    ("simulate", Step::Simulate(&simulate::Args::CI)),
-    ("doc", Step::Doc),
-    ("guide", Step::Guide),
-    ("loom", Step::Loom),
-    ("quickstart", Step::Cargo(QUICKSTART)),
-    ("inspector", Step::Inspector),
+    ("Kubernetes 1.37", |signals| for_kubernetes("1.37", signals)),
+    ("Kubernetes 1.35", |signals| for_kubernetes("1.35", signals)),
+    ("Kubernetes 1.34", |signals| for_kubernetes("1.34", signals)),
+    ("Kubernetes 1.33", |signals| for_kubernetes("1.33", signals)),
+    ("test", |signals| cargo(&["test", "--workspace"], &[], signals)),
+    ("simulate", |signals| simulate::run(&simulate::Args::CI, signals)),
+    ("doc", doc),
+    ("guide", |signals| guide::run(&guide::Args::default(), signals)),
+    ("loom", loom::run),
+    ("quickstart", |signals| cargo(QUICKSTART, &[], signals)),
+    ("inspector", |signals| inspector::run(&inspector::Args::default(), signals)),
     // Measures the peak memory of a list, which is the same without optimization.
-    ("lists", Step::Cargo(&["test", "--workspace", "--bench", "lists", "--", "--quick"])),
-    ("examples", Step::Examples),
-    ("example custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
-    ("e2e", Step::E2e),
-    ("definitions", Step::Definitions(&definitions::Args::CI)),
+    ("lists", |signals| cargo(&["test", "--workspace", "--bench", "lists", "--", "--quick"], &[], signals)),
+    ("examples", examples::run),
+    ("example custom-groups", |signals| cargo(&["run", "--example", "custom-groups"], &[], signals)),
+    ("e2e", |signals| e2e::run(&e2e::Args::all_controllers(), signals)),
+    ("definitions", |signals| definitions::run(&definitions::Args::CI, signals)),
 ];
 
 /// The additional steps of `--long`, which take too long to run for every change.
 const LONG_STEPS: [(&str, Step); 9] = [
-    ("long e2e", Step::LongE2e),
-    ("miri", Step::Miri),
-    ("fuzz", Step::Fuzz),
-    ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
-    ("more definitions", Step::Definitions(&definitions::Args::LONG)),
-    ("mutants", Step::Mutants),
-    ("packages", Step::Release(&release::Args::COMPILE)),
-    ("dependencies", Step::Deny),
-    ("compatibility", Step::Compat),
+    ("long e2e", |signals| e2e::run(&e2e::Args::long_tests(), signals)),
+    ("miri", miri::run),
+    ("fuzz", |signals| fuzz::run(&fuzz::Args::LONG, signals)),
+    ("simulate longer", |signals| simulate::run(&simulate::Args::LONG, signals)),
+    ("more definitions", |signals| definitions::run(&definitions::Args::LONG, signals)),
+    ("mutants", |signals| mutants::run(&mutants::Args::default(), signals)),
+    ("packages", |signals| release::run(&release::Args::COMPILE, signals)),
+    ("dependencies", |signals| deny::run(&deny::Args::default(), signals)),
+    ("compatibility", |signals| compat::run(&compat::Args::default(), signals)),
 ];
 
 /// Arguments of `cargo xtask ci`.
@@ -114,7 +89,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     for (number, (name, step)) in STEPS.iter().chain(long_steps).enumerate() {
         eprintln!("\n== {}/{count} {name}", number + 1);
         let step_began = Instant::now();
-        let passed = step.run(signals)?;
+        let passed = step(signals)? == ExitCode::SUCCESS;
         let elapsed = step_began.elapsed();
         if !passed {
             bail!("step `{name}` failed after {elapsed:.1?}; its message is above");
@@ -125,38 +100,12 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Step {
-    /// Returns whether the step passed.
-    fn run(self, signals: &Signals) -> anyhow::Result<bool> {
-        let code = match self {
-            Self::Cargo(args) => cargo(args, &[], signals)?,
-            Self::Doc => {
-                let args = ["doc", "--workspace", "--no-deps"];
-                cargo(&args, &[("RUSTDOCFLAGS", "-D warnings")], signals)?
-            }
-            Self::Guide => guide::run(&guide::Args::default(), signals)?,
-            Self::Tidy => tidy::run(&tidy::TidyArgs::default())?,
-            Self::Simulate(args) => simulate::run(args, signals)?,
-            Self::Mutants => mutants::run(&mutants::Args::default(), signals)?,
-            Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
-            Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
-            Self::Release(args) => release::run(args, signals)?,
-            Self::Deny => deny::run(&deny::Args::default(), signals)?,
-            Self::Compat => compat::run(&compat::Args::default(), signals)?,
-            Self::CustomGroups => codegen::check_example(signals)?,
-            Self::Kubernetes(version) => for_kubernetes(version, signals)?,
-            Self::Definitions(args) => definitions::run(args, signals)?,
-            Self::Loom => loom::run(signals)?,
-            Self::Miri => miri::run(signals)?,
-            Self::Inspector => inspector::run(&inspector::Args::default(), signals)?,
-            Self::Examples => examples::run(signals)?,
-            Self::E2e => e2e::run(&e2e::Args::all_controllers(), signals)?,
-            Self::LongE2e => e2e::run(&e2e::Args::long_tests(), signals)?,
-        };
-        Ok(code == ExitCode::SUCCESS)
-    }
+/// Runs `cargo doc`, which reads its lint levels from an environment variable.
+fn doc(signals: &Signals) -> anyhow::Result<ExitCode> {
+    cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")], signals)
 }
 
+/// Runs clippy on informer-factory, compiled for this version of Kubernetes.
 fn for_kubernetes(version: &str, signals: &Signals) -> anyhow::Result<ExitCode> {
     let args = ["clippy", "--package", "informer-factory", "--lib", "--", "-D", "warnings"];
     // A separate target folder: another version of k8s-openapi would make all other builds start from scratch.
@@ -169,6 +118,5 @@ fn for_kubernetes(version: &str, signals: &Signals) -> anyhow::Result<ExitCode> 
 fn cargo(args: &[&str], env: &[(&str, &str)], signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = workspace::cargo();
     command.args(args).envs(env.iter().copied());
-    let status = process::run(&mut command, signals, || Ok(()))?;
-    Ok(process::exit_code(status))
+    Ok(process::exit_code(process::run(&mut command, signals)?))
 }

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
-
 use crate::signals::Signals;
 use crate::{controlplane, process, workspace};
 
@@ -15,11 +13,10 @@ pub(crate) fn build(package: &str, name: &str, signals: &Signals) -> anyhow::Res
     let path = workspace::root().join("target").join(name);
     let mut command = controlplane::go(&workspace::root().join("xtask/clientgo"));
     command.args(["build", "-trimpath", "-buildvcs=false", "-o"]).arg(&path).arg(package);
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!(
-            "`go build {package}` failed, see its message above; it needs Go 1.26 or newer and \
-             access to a Go module proxy"
-        );
-    }
+    let problem = format!(
+        "`go build {package}` failed, see its message above; it needs Go 1.26 or newer and access to a Go \
+         module proxy"
+    );
+    process::run_or_fail(&mut command, signals, &problem)?;
     Ok(Some(path))
 }

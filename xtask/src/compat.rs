@@ -142,14 +142,8 @@ fn semver(packages: &Packages, baseline: Option<&str>, signals: &Signals) -> any
 fn last_release(root: &Path) -> anyhow::Result<Option<String>> {
     let mut command = Command::new("git");
     // With the suffix, `v0.2.0-rc.1` is older than `v0.2.0`.
-    command.current_dir(root).args([
-        "-c",
-        "versionsort.suffix=-",
-        "tag",
-        "--list",
-        "v*",
-        "--sort=-version:refname",
-    ]);
+    command.current_dir(root).args(["-c", "versionsort.suffix=-"]);
+    command.args(["tag", "--list", "v*", "--sort=-version:refname"]);
     // A git hook sets this variable, which has precedence over the folder.
     command.env_remove("GIT_DIR");
     let output = command.output().context("cannot start `git`, which lists tags")?;
@@ -163,9 +157,7 @@ fn last_release(root: &Path) -> anyhow::Result<Option<String>> {
 }
 
 fn run_step(command: &mut Command, what: &str, signals: &Signals) -> anyhow::Result<()> {
-    if !process::run(command, signals, || Ok(()))?.success() {
-        bail!("{what} failed; its message is above");
-    }
+    process::run_or_fail(command, signals, &format!("{what} failed; its message is above"))?;
     eprintln!("compat: {what} passed");
     Ok(())
 }

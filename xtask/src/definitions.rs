@@ -67,8 +67,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let program = Package { folder: folder.join("program"), file: "main.rs", text: MAIN };
     program.write()?;
     let definitions = definitions(GATEWAY_API, &program.folder)?;
-    program.generate(&definitions, signals)?;
-    program.cargo("build", &[], signals)?;
+    program.compile("build", &definitions, signals)?;
     if !args.gateway_api_only {
         check_collection(&folder, definitions.clone(), signals)?;
     }
@@ -91,8 +90,7 @@ fn check_collection(folder: &Path, mut files: Vec<PathBuf>, signals: &Signals) -
     for module in OTHERS {
         files.extend(definitions(module, &all.folder)?);
     }
-    all.generate(&files, signals)?;
-    all.cargo("check", &[], signals)
+    all.compile("check", &files, signals)
 }
 
 /// A cargo package below `target/definitions`, with generated code and one fixed source file.
@@ -120,15 +118,12 @@ impl Package {
         Ok(())
     }
 
-    fn generate(&self, definitions: &[PathBuf], signals: &Signals) -> anyhow::Result<()> {
-        codegen::for_definitions(definitions, &self.folder.join("src/groups"), signals)
-    }
-
-    fn cargo(&self, what: &str, arguments: &[&str], signals: &Signals) -> anyhow::Result<()> {
-        if !process::run(cargo(&self.folder, what).args(arguments), signals, || Ok(()))?.success() {
-            bail!("the generated code in {} does not compile; see the message above", self.folder.display());
-        }
-        Ok(())
+    /// Generates the code for `definitions`, and compiles it with `cargo build` or `cargo check`.
+    fn compile(&self, command: &str, definitions: &[PathBuf], signals: &Signals) -> anyhow::Result<()> {
+        codegen::for_definitions(definitions, &self.folder.join("src/groups"), false, signals)?;
+        let folder = self.folder.display();
+        let problem = format!("the generated code in {folder} does not compile; see the message above");
+        process::run_or_fail(&mut cargo(&self.folder, command), signals, &problem)
     }
 }
 

@@ -27,6 +27,5 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         command.arg("advisories");
     }
     workspace::remove_package_variables(&mut command);
-    let status = process::run(&mut command, signals, || Ok(()))?;
-    Ok(process::exit_code(status))
+    Ok(process::exit_code(process::run(&mut command, signals)?))
 }

@@ -3,8 +3,6 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::bail;
-
 use crate::apiserver;
 use crate::controlplane::{self, AdditionalServer, OptionalProgram, Options, Programs};
 use crate::examples;
@@ -34,6 +32,13 @@ const CLIENT_GO: [(&str, &str); 4] = [
     ("clientgo-elect", "INFORMER_E2E_CLIENT_GO_ELECT"),
     ("clientgo-samples", "INFORMER_E2E_CLIENT_GO_SAMPLES"),
 ];
+
+/// The test targets with end-to-end tests.
+const TARGETS: [&str; 3] = ["e2e", "clients", "wire"];
+
+/// The test targets that each contain a large controller, written with the crates of this workspace,
+/// and its test. If the variable `INFORMER_E2E_KUBECONFIG` is not set, the tests use the simulator.
+const CONTROLLER_TARGETS: [&str; 2] = ["scheduler_cache", "endpoint_slices"];
 
 /// The number of concurrent tests in the targets `e2e` and `clients`, without `--long`.
 // More than the number of cores, because these tests mostly wait for the server. The target `wire`
@@ -74,14 +79,11 @@ impl Args {
 }
 
 /// Runs the end-to-end tests. If the user gives no test filter and no test option, also runs the
-/// examples and the test targets `scheduler_cache` and `endpoint_slices` in
-/// `informer-controller/tests`.
+/// examples and the test targets [`CONTROLLER_TARGETS`] in `informer-controller/tests`.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     // Build first, so that build errors appear before the servers start.
-    let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;
-    if !status.success() {
-        bail!("the end-to-end tests do not build; see the message above");
-    }
+    let problem = "the end-to-end tests do not build; see the message above";
+    process::run_or_fail(tests(&TARGETS).arg("--no-run"), signals, problem)?;
     let options = for_tests(&args.options);
     let programs = Programs::find(&options, signals)?;
     let clients = if controlplane::has_go() {
@@ -90,7 +92,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         None
     };
     let mut cluster = apiserver::start(&options, &programs, signals)?;
-    let mut command = tests();
+    let mut command = tests(&TARGETS);
     command.args(["--", "--ignored"]).args(&args.filter);
     if args.long {
         command.args(long_test_arguments());
@@ -116,8 +118,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         return Ok(tested);
     }
     let kubeconfig = cluster.kubeconfig().to_owned();
-    let mut command = controller_tests();
-    command.env(KUBECONFIG, &kubeconfig);
+    let mut command = tests(&CONTROLLER_TARGETS);
+    command.args(["--", "--nocapture"]).env(KUBECONFIG, &kubeconfig);
     let tested = apiserver::run_against(&mut cluster, &programs, &mut command, signals)?;
     if tested != ExitCode::SUCCESS {
         return Ok(tested);
@@ -128,27 +130,10 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Returns the command that runs the test targets `scheduler_cache` and `endpoint_slices`. Each of
-/// them contains a large controller, written with the crates of this workspace, and its test. If
-/// the variable `INFORMER_E2E_KUBECONFIG` is not set, the tests use the simulator.
-fn controller_tests() -> Command {
+/// Returns the command that runs the tests of these targets.
+fn tests(targets: &[&str]) -> Command {
     let mut command = workspace::cargo();
-    command.args([
-        "test",
-        "--workspace",
-        "--test",
-        "scheduler_cache",
-        "--test",
-        "endpoint_slices",
-        "--",
-        "--nocapture",
-    ]);
-    command
-}
-
-fn tests() -> Command {
-    let mut command = workspace::cargo();
-    command.args(["test", "--workspace", "--test", "e2e", "--test", "clients", "--test", "wire"]);
+    command.args(["test", "--workspace"]).args(targets.iter().flat_map(|target| ["--test", *target]));
     command
 }
 

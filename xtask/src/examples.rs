@@ -31,7 +31,7 @@ const OTHERS: [&str; 4] = ["async_handler", "controller", "custom-groups", "even
 
 /// Runs the examples against the simulator.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
-    each(|command| Ok(process::exit_code(process::run(command, signals, || Ok(()))?)))
+    each(|command| Ok(process::exit_code(process::run(command, signals)?)))
 }
 
 /// Calls `run` with the command of each example.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::signals::Signals;
 use crate::{process, workspace};
@@ -66,9 +66,8 @@ fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
         .args(["--target", &host])
         .env("RUSTFLAGS", format!("{flags} {FLAGS}").trim())
         .env("CARGO_TARGET_DIR", folder());
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("the fuzz targets do not build; see the message above. They also need a C++ compiler");
-    }
+    let problem = "the fuzz targets do not build; see the message above. They also need a C++ compiler";
+    process::run_or_fail(&mut command, signals, problem)?;
     Ok(folder().join(host).join("release"))
 }
 
@@ -96,13 +95,10 @@ fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyho
         // libFuzzer writes new inputs to the first folder and only reads the others.
         .arg(&found)
         .arg(Path::new("fuzz").join("corpus").join(target));
-    let status = process::run(&mut command, signals, || Ok(()))?;
-    if !status.success() {
-        bail!(
-            "the fuzz target `{target}` found a failing input and wrote it to the folder {}; write \
-             a test with the input, and fix the bug",
-            failing.display()
-        );
-    }
-    Ok(())
+    let problem = format!(
+        "the fuzz target `{target}` found a failing input and wrote it to the folder {}; write a test with \
+         the input, and fix the bug",
+        failing.display()
+    );
+    process::run_or_fail(&mut command, signals, &problem)
 }

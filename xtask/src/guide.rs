@@ -37,9 +37,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if args.open {
         command.arg("--open");
     }
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("mdbook failed; its message is above");
-    }
+    process::run_or_fail(&mut command, signals, "mdbook failed; its message is above")?;
     let pages = pages(&root.join(BOOK))?;
     let dead = dead_links(&pages, |file| root.join(BOOK).join(file).is_file());
     for link in &dead {

@@ -1,8 +1,6 @@
 //! `cargo xtask inspector`: tests the inspector of informer-monitor in a headless Chromium.
 
 use std::env;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -47,8 +45,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     } else {
         command.env_remove(PICTURES);
     }
-    let status = process::run(&mut command, signals, || Ok(()))?;
-    Ok(process::exit_code(status))
+    Ok(process::exit_code(process::run(&mut command, signals)?))
 }
 
 fn missing(has_driver: bool, has_browser: bool) -> Vec<&'static str> {
@@ -57,11 +54,8 @@ fn missing(has_driver: bool, has_browser: bool) -> Vec<&'static str> {
 }
 
 fn on_path(program: &str) -> bool {
-    folders(env::var_os("PATH")).iter().any(|folder| folder.join(program).is_file())
-}
-
-fn folders(path: Option<OsString>) -> Vec<PathBuf> {
-    path.map(|path| env::split_paths(&path).collect()).unwrap_or_default()
+    let path = env::var_os("PATH");
+    path.is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
 }
 
 #[cfg(test)]

@@ -28,6 +28,5 @@ pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
         .args(CRATES.into_iter().flat_map(|name| ["--package", name]))
         .env("RUSTFLAGS", format!("{flags} --cfg informer_loom"))
         .env("CARGO_TARGET_DIR", workspace::root().join("target").join("loom"));
-    let status = process::run(&mut command, signals, || Ok(()))?;
-    Ok(process::exit_code(status))
+    Ok(process::exit_code(process::run(&mut command, signals)?))
 }

@@ -3,7 +3,7 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::signals::Signals;
 use crate::{process, workspace};
@@ -18,26 +18,15 @@ pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
         let mut install = Command::new("rustup");
         install.args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]);
         install.args(["--component", "miri", "--component", "rust-src"]);
-        if !process::run(&mut install, signals, || Ok(()))?.success() {
-            bail!("rustup failed to install Miri; its message is above");
-        }
+        process::run_or_fail(&mut install, signals, "rustup failed to install Miri; its message is above")?;
     }
     let mut command = Command::new("rustup");
     command.current_dir(workspace::root()).args(["run", TOOLCHAIN, "cargo", "miri", "test"]);
-    command.args([
-        "--package",
-        "informer-core",
-        "--lib",
-        "--",
-        "thin_arc",
-        "cached",
-        "owned_object",
-        "encoded",
-    ]);
+    command.args(["--package", "informer-core", "--lib", "--"]);
+    command.args(["thin_arc", "cached", "owned_object", "encoded"]);
     workspace::remove_toolchain_variables(&mut command);
     command
         .env("MIRIFLAGS", "-Zmiri-many-seeds=0..16")
         .env("CARGO_TARGET_DIR", workspace::root().join("target/miri"));
-    let status = process::run(&mut command, signals, || Ok(()))?;
-    Ok(process::exit_code(status))
+    Ok(process::exit_code(process::run(&mut command, signals)?))
 }

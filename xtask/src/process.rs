@@ -1,10 +1,10 @@
 //! Runs commands, and stops them if the user interrupts this program.
 
 use std::io::IsTerminal;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 
 use crate::signals::Signals;
 
@@ -20,9 +20,21 @@ pub(crate) fn own_group(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Calls `check` repeatedly while `command` runs. An error of `check` or an interrupt by the user
-/// stops the command and its children. The command gets no standard input.
-pub(crate) fn run(
+/// Runs a command without standard input. An interrupt by the user stops the command and its
+/// children.
+pub(crate) fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<ExitStatus> {
+    run_checked(command, signals, || Ok(()))
+}
+
+/// Like [`run`], but fails with `message` if the command fails.
+pub(crate) fn run_or_fail(command: &mut Command, signals: &Signals, message: &str) -> anyhow::Result<()> {
+    ensure!(run(command, signals)?.success(), "{message}");
+    Ok(())
+}
+
+/// Like [`run`], but calls `check` repeatedly while the command runs. An error of `check` stops the
+/// command and its children, too.
+pub(crate) fn run_checked(
     command: &mut Command,
     signals: &Signals,
     check: impl FnMut() -> anyhow::Result<()>,
@@ -30,8 +42,8 @@ pub(crate) fn run(
     start(command.stdin(Stdio::null()), true, signals, check)
 }
 
-/// Like [`run`], but the command can read the standard input of this program. If the standard input
-/// is a terminal, this function stops only the command itself, not its children.
+/// Like [`run_checked`], but the command can read the standard input of this program. If the
+/// standard input is a terminal, this function stops only the command itself, not its children.
 pub(crate) fn run_interactive(
     command: &mut Command,
     signals: &Signals,
@@ -99,6 +111,15 @@ fn signal(child: &Child, group: bool, name: &str) {
     let status = Command::new("kill").args(["-s", name, "--", &target]).stderr(Stdio::null()).status();
     // A failure is ignored, because the caller kills the process after the grace period.
     drop(status);
+}
+
+/// Returns the standard output of an ended command. If the command failed, returns an error with its
+/// standard error. `what` names the command in this error.
+pub(crate) fn stdout(output: Output, what: &str) -> anyhow::Result<Vec<u8>> {
+    if !output.status.success() {
+        bail!("`{what}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output.stdout)
 }
 
 /// Returns the exit code of an ended command. If a signal ended the command, this is 128 plus the

@@ -1,7 +1,6 @@
 //! Turns Ctrl-C and termination signals into an error. While the error is returned to `main`, all
 //! servers are dropped, which stops them.
 
-use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ impl std::error::Error for Interrupted {}
 /// Receives SIGINT, SIGTERM and SIGHUP, which would otherwise end the process at once.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    received: Mutex<Receiver<()>>,
+    received: Receiver<()>,
 }
 
 impl Signals {
@@ -32,13 +31,12 @@ impl Signals {
         // Sending fails only while the process ends, when no receiver is left.
         ctrlc::set_handler(move || sender.send(()).unwrap_or_default())
             .context("cannot install a signal handler for Ctrl-C; the system's reason follows")?;
-        Ok(Self { received: Mutex::new(receiver) })
+        Ok(Self { received: receiver })
     }
 
     /// Waits for `duration`, or returns [`Interrupted`] as soon as a signal arrives.
     pub(crate) fn pause(&self, duration: Duration) -> Result<(), Interrupted> {
-        let received = self.received.lock().map_err(|_| Interrupted)?;
-        match received.recv_timeout(duration) {
+        match self.received.recv_timeout(duration) {
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Interrupted),
         }

@@ -40,8 +40,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = tests(args);
     let test = if args.print { "print_history_of_one_seed" } else { "i9_" };
     command.args(["--", "--nocapture", "--include-ignored", test]);
-    let status = process::run(&mut command, signals, || Ok(()))?;
-    Ok(process::exit_code(status))
+    Ok(process::exit_code(process::run(&mut command, signals)?))
 }
 
 /// Returns the cargo command that runs the simulation.

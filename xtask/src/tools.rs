@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::process;
 use crate::signals::Signals;
@@ -44,9 +44,8 @@ impl Tool {
             .with_context(|| format!("cannot create the folder {}", build.display()))?;
         // Outside of the workspace's folder, so that its cargo settings do not apply to the program.
         command.current_dir(std::env::temp_dir());
-        if !process::run(&mut command, signals, || Ok(()))?.success() {
-            bail!("`cargo install {name}` failed; its message is above");
-        }
+        let problem = format!("`cargo install {name}` failed; its message is above");
+        process::run_or_fail(&mut command, signals, &problem)?;
         fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))?;
         Ok(program)
     }

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use crate::process;
+
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
@@ -19,6 +21,34 @@ pub(crate) fn cargo() -> Command {
     command.current_dir(root());
     remove_package_variables(&mut command);
     command
+}
+
+/// Returns the output of `cargo tree`: a line for `package`, and a line for each dependency. A line
+/// begins with name and version. `edges` selects kinds of dependencies, and `extra` has further
+/// arguments.
+pub(crate) fn tree(package: &str, edges: &str, extra: &[&str]) -> anyhow::Result<String> {
+    let output = cargo()
+        .args(["tree", "--package", package, "--edges", edges, "--prefix", "none", "--format", "{p}"])
+        .args(extra)
+        .output()
+        .context("cannot start `cargo tree`")?;
+    let packages = process::stdout(output, &format!("cargo tree --package {package}"))?;
+    Ok(String::from_utf8_lossy(&packages).into_owned())
+}
+
+/// Returns all files in a folder and its subfolders.
+pub(crate) fn files_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let context = || format!("cannot read {}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }
 
 /// Removes the environment variables that `cargo run` sets for this package. Some build scripts
@@ -75,13 +105,8 @@ pub(crate) fn copy_sources(copy: &Path) -> anyhow::Result<()> {
 /// Removes all files in `folder` that are not in `kept`. For example, git has renamed a file since
 /// the last copy.
 fn remove_other_files(folder: &Path, kept: &HashSet<PathBuf>) -> anyhow::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            remove_other_files(&path, kept)?;
-        } else if !kept.contains(&path) {
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        }
+    for path in files_below(folder)?.iter().filter(|path| !kept.contains(*path)) {
+        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     Ok(())
 }

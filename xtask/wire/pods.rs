@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use crate::pods::parts::{Application, container, container_status, letters, pick, volumes};
+use crate::pods::parts::{Application, container, container_status, letters, volumes};
 
 mod parts;
 
@@ -27,7 +27,6 @@ pub(crate) struct Recipe {
     suffix: String,
     ip: String,
     host: usize,
-    containers: usize,
     /// The container IDs, without the prefix `containerd://`.
     ids: Vec<String>,
     volume: String,
@@ -38,14 +37,12 @@ impl Recipe {
         let application = Application::new(number / REPLICAS);
         // The offset makes the seeds of pods differ from the seeds of applications.
         let mut random = Rng::with_seed(1_000_000_000 + number as u64);
-        let containers = application.containers.len();
         Self {
             number,
             suffix: letters(&mut random, 5),
             ip: format!("10.{}.{}.{}", 128 + number / 62_500, number / 250 % 250, number % 250 + 1),
             host: random.usize(0..number / PODS_PER_NODE + 10),
-            containers,
-            ids: (0..containers).map(|_| parts::hex(&mut random, 64)).collect(),
+            ids: application.containers.iter().map(|_| parts::hex(&mut random, 64)).collect(),
             volume: format!("kube-api-access-{}", letters(&mut random, 5)),
             application,
         }
@@ -126,20 +123,8 @@ impl Recipe {
                 condition("PodScheduled", true, 1),
             ],
             "containerStatuses": statuses
-                .map(|(index, (spec, id))| container_status(spec, id, is_ready || index + 1 < self.containers, &time(2)))
+                .map(|(index, (spec, id))| container_status(spec, id, is_ready || index + 1 < self.ids.len(), &time(2)))
                 .collect::<Vec<_>>(),
         })
-    }
-}
-
-impl Application {
-    fn new(number: usize) -> Self {
-        let mut random = Rng::with_seed(number as u64);
-        let name = format!(
-            "{}-{}-{number:04}",
-            pick(&mut random, &parts::SUBJECTS),
-            pick(&mut random, &parts::ROLES)
-        );
-        Self::with(name, &mut random)
     }
 }

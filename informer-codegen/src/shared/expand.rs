@@ -38,14 +38,14 @@ pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
 }
 
 /// Returns the code of the factory's accessor method for a group.
-pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
+pub fn on_factory(group: &Group) -> TokenStream {
     let Group { accessor, type_name, title, versions, .. } = group;
     let versions: Vec<String> = versions.iter().map(|version| format!("`{}`", version.accessor)).collect();
     let doc = doc(&[format!("Returns the informers of {title} ({}).", versions.join(", "))]);
     quote! {
         #doc
         #[must_use]
-        #visibility fn #accessor(&self) -> #type_name<'_> {
+        pub fn #accessor(&self) -> #type_name<'_> {
             #type_name { factory: self }
         }
     }

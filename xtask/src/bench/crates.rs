@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::types::cpu_of_children;
 use crate::release::Packages;
@@ -38,9 +38,7 @@ fn print(name: &str, variant: &str, features: &[&str], signals: &Signals) -> any
     command.args(["build", "--quiet", "--package", name]).args(features);
     command.env("CARGO_TARGET_DIR", &target).env("CARGO_INCREMENTAL", "0");
     let (began, before) = (Instant::now(), cpu_of_children()?);
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("{name} does not compile; the message is above");
-    }
+    process::run_or_fail(&mut command, signals, &format!("{name} does not compile; the message is above"))?;
     let (time, cpu) = (began.elapsed().as_secs_f64(), cpu_of_children()? - before);
     println!("| {name}{variant} | {count} | {cpu:.0} s | {time:.0} s |");
     Ok(())
@@ -48,19 +46,10 @@ fn print(name: &str, variant: &str, features: &[&str], signals: &Signals) -> any
 
 /// Counts direct and indirect dependencies, including those of build scripts but not of tests.
 fn dependencies(name: &str, features: &[&str]) -> anyhow::Result<usize> {
-    let output = workspace::cargo()
-        .args(["tree", "--package", name, "--edges", "normal,build", "--prefix", "none"])
-        .args(["--format", "{p}"])
-        .args(features)
-        .output()
-        .context("cannot start `cargo tree`")?;
-    if !output.status.success() {
-        bail!("`cargo tree --package {name}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let tree = workspace::tree(name, "normal,build", features)?;
     // Each line begins with name and version of a package. A package appears once for each crate that depends
     // on it.
-    let packages: BTreeSet<Vec<&str>> = text
+    let packages: BTreeSet<Vec<&str>> = tree
         .lines()
         .map(|line| line.split(' ').take(2).collect())
         .filter(|words: &Vec<&str>| words.len() == 2)

@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde::Deserialize;
 
 use super::cases::Unit;
+use crate::workspace;
 
 /// The measured values of each benchmark case. Repeated measurements add values to a case.
 #[derive(Debug, Default)]
@@ -59,27 +60,18 @@ impl Figures {
 
     /// Adds the medians in criterion's result folder.
     pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
-        self.take_folder(folder, "")
-    }
-
-    fn take_folder(&mut self, folder: &Path, group: &str) -> anyhow::Result<()> {
-        // A benchmark case has the subfolder `CASE` or, in a group, `GROUP/CASE`.
-        let entries = std::fs::read_dir(folder)
+        let files = workspace::files_below(folder)
             .with_context(|| format!("cannot read criterion's results in {}", folder.display()))?;
-        for entry in entries {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let case = if group.is_empty() { name } else { format!("{group}/{name}") };
-            let estimates = path.join("new/estimates.json");
-            if estimates.is_file() {
-                let text = std::fs::read_to_string(&estimates)?;
-                let Estimates { median } = serde_json::from_str(&text)
-                    .with_context(|| format!("{} has an unexpected format", estimates.display()))?;
-                let figure = Figure::Nanoseconds(median.point_estimate);
-                self.by_case.entry(case).or_default().push(figure);
-            } else if path.is_dir() && group.is_empty() {
-                self.take_folder(&path, &case)?;
-            }
+        for path in files {
+            // A benchmark case has the subfolder `CASE` or, in a group, `GROUP/CASE`.
+            let name = path.strip_prefix(folder)?.to_str();
+            let case = name.and_then(|name| name.strip_suffix("/new/estimates.json"));
+            let Some(case) = case else { continue };
+            let text = std::fs::read_to_string(&path)?;
+            let Estimates { median } = serde_json::from_str(&text)
+                .with_context(|| format!("{} has an unexpected format", path.display()))?;
+            let figure = Figure::Nanoseconds(median.point_estimate);
+            self.by_case.entry(case.to_owned()).or_default().push(figure);
         }
         Ok(())
     }

@@ -21,11 +21,9 @@ pub(crate) enum Effort {
 /// Builds our benchmarks, so that no compiler runs during a measurement.
 pub(crate) fn build_ours(signals: &Signals) -> anyhow::Result<()> {
     for part in PARTS {
-        let mut command = cargo_bench(part);
-        command.arg("--no-run");
-        if !process::run(&mut command, signals, || Ok(()))?.success() {
-            bail!("bench `{}` of {} does not build; see the message above", part.bench, part.package);
-        }
+        let problem =
+            format!("bench `{}` of {} does not build; see the message above", part.bench, part.package);
+        process::run_or_fail(cargo_bench(part).arg("--no-run"), signals, &problem)?;
     }
     Ok(())
 }
@@ -111,7 +109,7 @@ fn output_of(command: &mut Command, signals: &Signals) -> anyhow::Result<String>
     // A file, because an unread pipe would block a program with much output.
     let file = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
     command.stdout(file.reopen()?);
-    let status = process::run(command, signals, || Ok(()))?;
+    let status = process::run(command, signals)?;
     if !status.success() {
         bail!("`{}` failed ({status}); see its message above", command.get_program().to_string_lossy());
     }

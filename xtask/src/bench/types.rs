@@ -2,9 +2,9 @@
 //! compile time and the size of a program. The programs are in `target/types`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::figures::median;
 use crate::codegen::data;
@@ -97,9 +97,8 @@ fn build(package: &Path, types: &[String], signals: &Signals) -> anyhow::Result<
     let mut command = workspace::cargo();
     command.current_dir(package).args(["build", "--release", "--quiet", "--target-dir", "target"]);
     let before = cpu_of_children()?;
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("the program with {} types does not build; see the message above", types.len());
-    }
+    let problem = format!("the program with {} types does not build; see the message above", types.len());
+    process::run_or_fail(&mut command, signals, &problem)?;
     let cpu_seconds = cpu_of_children()? - before;
     let program = package.join("target/release/types");
     let bytes = fs::metadata(&program).with_context(|| format!("cannot read {}", program.display()))?.len();
@@ -142,8 +141,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 
 /// Returns the CPU time of all ended child processes, in seconds.
 pub(super) fn cpu_of_children() -> anyhow::Result<f64> {
-    let path = PathBuf::from("/proc/self/stat");
-    let text = fs::read_to_string(&path).context("cannot read /proc/self/stat; this needs Linux")?;
+    let text =
+        fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat; this needs Linux")?;
     // Field 2 is the program's name in parentheses, which can contain blanks. `fields` begins with field 3 of
     // proc_pid_stat(5).
     let fields = text

@@ -17,27 +17,21 @@ use super::{data, direct, expand, facts, lower, merging, messages, methods, refr
 /// The folder of informer-factory's accessors. All files in it are generated.
 const FOLDER: &str = "informer-factory/src/groups";
 
-/// The folder of [`DERIVE_FILE`]. Its other files are not generated.
-const DERIVE_FOLDER: &str = "informer-macros/src";
+/// The folder and the name of a generated file. Other Rust files in the folder are not generated.
+type Place = (&'static str, &'static str);
 
-/// The generated file that lists the built-in accessors for `#[derive(Informer)]`.
-const DERIVE_FILE: &str = "built_in.rs";
+/// The list of the built-in accessors for `#[derive(Informer)]`.
+const DERIVE: Place = ("informer-macros/src", "built_in.rs");
 
-const CODEGEN_FOLDER: &str = "informer-codegen/src";
+/// The names of a factory's methods, such as `core`. Accessors for groups of custom resources need
+/// other names.
+const CODEGEN: Place = ("informer-codegen/src", "taken.rs");
 
-/// The generated file with the names of a factory's methods, such as `core`. Accessors for groups
-/// of custom resources need other names.
-const CODEGEN_FILE: &str = "taken.rs";
+/// The simulator's table of built-in kinds.
+const SIMULATOR: Place = ("kube-simulator/src/kinds", "table.rs");
 
-const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
-
-/// The generated file with the simulator's table of built-in kinds.
-const SIMULATOR_FILE: &str = "table.rs";
-
-const DIRECT_FOLDER: &str = "informer-reflector/src/decode/direct";
-
-/// The generated file with the decoders of frequent kinds.
-const DIRECT_FILE: &str = "messages.rs";
+/// The decoders of frequent kinds.
+const DIRECT: Place = ("informer-reflector/src/decode/direct", "messages.rs");
 
 /// The file that describes the protobuf messages of built-in kinds.
 const MESSAGES: &str = "kube-messages/src/messages.txt";
@@ -109,7 +103,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         stale.extend(here.into_iter().map(|(name, why)| (format!("{folder}/{name}"), why)));
     }
     if !stale.is_empty() {
-        bail!("{}", complaint(&stale));
+        let list: String = stale.iter().map(|(path, why)| format!("  {path}: {why}\n")).collect();
+        bail!("generated files are stale:\n{list}run `cargo xtask codegen` and commit the changes");
     }
     Ok(())
 }
@@ -127,7 +122,7 @@ pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
         eprintln!("Go is not installed; the data from Kubernetes' sources is neither updated nor compared");
     }
     let refreshed = refresh::refresh(&data::read(root)?, kubernetes.as_ref())?;
-    let (found, text) = (data::read_text(root)?, refreshed.text()?);
+    let (found, text) = (data::read_text(root)?, refreshed.text());
     if found.replace("\r\n", "\n") == text {
         eprintln!("codegen: the data in {} is up to date", data::FILE);
         return Ok(());
@@ -156,12 +151,6 @@ fn refresh_file(root: &Path, file: &str, text: &str, check: bool) -> anyhow::Res
     std::fs::write(path, text).with_context(|| format!("cannot write {file}"))
 }
 
-fn complaint(stale: &BTreeMap<String, Stale>) -> String {
-    let list: Vec<String> = stale.iter().map(|(path, why)| format!("  {path}: {why}\n")).collect();
-    let list = list.concat();
-    format!("generated files are stale:\n{list}run `cargo xtask codegen` and commit the changes")
-}
-
 /// Generates all files and returns them by folder. Does not write files. Fails if [`MESSAGES`] has
 /// changed since xtask was compiled.
 fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
@@ -178,21 +167,20 @@ fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 5]> {
         let text = source(root, &origin, &expand::built_in(group))?;
         files.insert(format!("{}.rs", group.accessor), text);
     }
-    let reserved = expand::ReservedNames {
-        factory: methods::of(root, "SharedInformerFactory")?,
-        informer: methods::of(root, "SharedIndexInformer")?,
-    };
-    let list = source(root, &origin, &expand::list(&groups, &reserved))?;
-    let names = source(root, &origin, &expand::taken(&groups, &reserved))?;
+    let factory = methods::of(root, "SharedInformerFactory")?;
+    let informer = methods::of(root, "SharedIndexInformer")?;
+    let list = source(root, &origin, &expand::list(&groups, &factory, &informer))?;
+    let names = source(root, &origin, &expand::taken(&groups, &factory))?;
     let table = source(root, &origin, &facts::table(&data))?;
     let origin = format!("{MARK} `{MESSAGES}` and the types of k8s-openapi");
     let messages = source(root, &origin, &direct::module()?)?;
+    let one = |(folder, file): Place, text| (folder, Files::from([(file.to_owned(), text)]));
     Ok([
         (FOLDER, files),
-        (DERIVE_FOLDER, [(DERIVE_FILE.to_owned(), list)].into()),
-        (CODEGEN_FOLDER, [(CODEGEN_FILE.to_owned(), names)].into()),
-        (SIMULATOR_FOLDER, [(SIMULATOR_FILE.to_owned(), table)].into()),
-        (DIRECT_FOLDER, [(DIRECT_FILE.to_owned(), messages)].into()),
+        one(DERIVE, list),
+        one(CODEGEN, names),
+        one(SIMULATOR, table),
+        one(DIRECT, messages),
     ])
 }
 

@@ -4,11 +4,11 @@
 //! Accessors are the generated methods that lead to an informer, such as `core`, `v1` and `pods` in
 //! `factory.core().v1().pods()`.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 pub(crate) const FILE: &str = "xtask/groups.json";
 
@@ -104,38 +104,38 @@ fn parse(text: &str) -> anyhow::Result<Data> {
 
 impl Data {
     /// Returns the data as JSON. Each kind begins on a new line, so that diffs are easy to read.
-    pub(crate) fn text(&self) -> anyhow::Result<String> {
-        let lines = self.about.iter().map(|line| Ok(format!("    {}", json(line)?)));
+    pub(crate) fn text(&self) -> String {
+        let lines = self.about.iter().map(|line| format!("    {}", json!(line)));
         let excepted = self.not_watched.iter().map(|NotWatched { group, kind }| {
-            Ok(format!(r#"{{ "group": {}, "kind": {} }}"#, json(group)?, json(kind)?))
+            format!(r#"{{ "group": {}, "kind": {} }}"#, json!(group), json!(kind))
         });
-        Ok(format!(
+        format!(
             "{{\n  \"about\": [\n{}\n  ],\n  \"features\": {},\n  \"kubernetes\": {},\n  \"not_watched\": [{}],\n  \"groups\": [\n{}\n  ]\n}}\n",
-            joined(lines, ",\n")?,
-            list(&self.features)?,
-            json(&self.kubernetes)?,
-            joined(excepted, ", ")?,
-            joined(self.groups.iter().map(Group::text), ",\n")?,
-        ))
+            joined(lines, ",\n"),
+            list(&self.features),
+            json!(self.kubernetes),
+            joined(excepted, ", "),
+            joined(self.groups.iter().map(Group::text), ",\n"),
+        )
     }
 }
 
 impl Group {
-    fn text(&self) -> anyhow::Result<String> {
-        let versions = joined(self.versions.iter().map(Version::text), ",\n")?;
-        let (group, name) = (json(&self.group)?, json(&self.name)?);
-        Ok(format!(
+    fn text(&self) -> String {
+        let versions = joined(self.versions.iter().map(Version::text), ",\n");
+        let (group, name) = (json!(self.group), json!(self.name));
+        format!(
             "    {{\n      \"group\": {group},\n      \"name\": {name},\n      \"versions\": [\n{versions}\n      ]\n    }}"
-        ))
+        )
     }
 }
 
 impl Version {
-    fn text(&self) -> anyhow::Result<String> {
-        let kinds = joined(self.kinds.iter().map(Kind::text), ",\n")?;
-        let (version, module) = (json(&self.version)?, json(&self.module)?);
+    fn text(&self) -> String {
+        let kinds = joined(self.kinds.iter().map(Kind::text), ",\n");
+        let (version, module) = (json!(self.version), json!(self.module));
         let head = format!("          \"version\": {version},\n          \"module\": {module},\n");
-        Ok(format!("        {{\n{head}          \"kinds\": [\n{kinds}\n          ]\n        }}"))
+        format!("        {{\n{head}          \"kinds\": [\n{kinds}\n          ]\n        }}")
     }
 }
 
@@ -145,15 +145,15 @@ impl Kind {
         self.features.is_empty() || self.features.iter().any(|known| known == feature)
     }
 
-    fn text(&self) -> anyhow::Result<String> {
-        let (kind, plural) = (json(&self.kind)?, json(&self.plural)?);
+    fn text(&self) -> String {
+        let (kind, plural) = (json!(self.kind), json!(self.plural));
         let mut line = format!(r#"{{ "kind": {kind}, "plural": {plural}, "namespaced": {}"#, self.namespaced);
         if !self.short.is_empty() {
-            write!(line, r#", "short": {}"#, list(&self.short)?)?;
+            line.push_str(&format!(r#", "short": {}"#, list(&self.short)));
         }
-        write!(line, r#", "what": {}"#, json(&self.what)?)?;
+        line.push_str(&format!(r#", "what": {}"#, json!(self.what)));
         if !self.features.is_empty() {
-            write!(line, r#", "features": {}"#, list(&self.features)?)?;
+            line.push_str(&format!(r#", "features": {}"#, list(&self.features)));
         }
         let facts = [
             ("categories", &self.categories),
@@ -163,22 +163,18 @@ impl Kind {
             ("columns", &self.columns),
         ];
         for (name, values) in facts.into_iter().filter(|(_, values)| !values.is_empty()) {
-            write!(line, ",\n              \"{name}\": {}", list(values)?)?;
+            line.push_str(&format!(",\n              \"{name}\": {}", list(values)));
         }
-        Ok(format!("            {line} }}"))
+        format!("            {line} }}")
     }
 }
 
-fn json(value: &(impl Serialize + ?Sized)) -> anyhow::Result<String> {
-    Ok(serde_json::to_string(value)?)
+fn list(names: &[String]) -> String {
+    format!("[{}]", joined(names.iter().map(|name| json!(name).to_string()), ", "))
 }
 
-fn list(names: &[String]) -> anyhow::Result<String> {
-    Ok(format!("[{}]", joined(names.iter().map(json), ", ")?))
-}
-
-fn joined(texts: impl Iterator<Item = anyhow::Result<String>>, between: &str) -> anyhow::Result<String> {
-    Ok(texts.collect::<anyhow::Result<Vec<_>>>()?.join(between))
+fn joined(texts: impl Iterator<Item = String>, between: &str) -> String {
+    texts.collect::<Vec<_>>().join(between)
 }
 
 #[cfg(test)]
@@ -206,6 +202,6 @@ mod tests {
     #[test]
     fn data_is_written_as_it_was_read() {
         let text = read_text(&workspace::root()).unwrap();
-        assert_eq!(parse(&text).unwrap().text().unwrap(), text.replace("\r\n", "\n"));
+        assert_eq!(parse(&text).unwrap().text(), text.replace("\r\n", "\n"));
     }
 }

@@ -10,16 +10,6 @@ use informer_codegen::__private::{Group, Module, Part, Version, accessors, doc, 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-/// The names of existing methods. An accessor needs another name, because a method with the same
-/// name would hide the accessor.
-#[derive(Debug)]
-pub(crate) struct ReservedNames {
-    /// The methods of `SharedInformerFactory`.
-    pub(crate) factory: BTreeSet<String>,
-    /// The methods of `SharedIndexInformer`.
-    pub(crate) informer: BTreeSet<String>,
-}
-
 /// Returns the module that contains the modules of all groups.
 pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
     let files = groups.iter().map(|Group { accessor, .. }| quote!(mod #accessor;));
@@ -42,7 +32,7 @@ fn exports(group: &Group) -> Vec<Part> {
 }
 
 pub(crate) fn built_in(group: &Group) -> Module {
-    let on_factory = on_factory(group, &quote!(pub));
+    let on_factory = on_factory(group);
     let mut parts = vec![Part::Items(quote!(impl crate::SharedInformerFactory { #on_factory }))];
     parts.extend(accessors(group, &quote!(crate)));
     let docs = format!("The informers of {}.", group.title);
@@ -50,8 +40,9 @@ pub(crate) fn built_in(group: &Group) -> Module {
 }
 
 /// Returns the content of informer-macros' file `built_in.rs`: lists of the names of all built-in
-/// kinds' accessors, and of the methods of a factory and of an informer.
-pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
+/// kinds' accessors, and of the methods of a factory and of an informer. An accessor needs another
+/// name than these methods, because a method with the same name would hide the accessor.
+pub(crate) fn list(groups: &[Group], factory: &BTreeSet<String>, informer: &BTreeSet<String>) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
     let versions = versions.iter().map(|Version { api_version, kinds, .. }| {
@@ -61,8 +52,8 @@ pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
     let doc = doc(&["Every version of every group, with the accessors of its kinds.".to_owned()]);
     let list = quote!(#doc pub(crate) const ACCESSORS: [(&str, &[&str]); #count] = [#(#versions),*];);
     let docs = "The names of informer-factory's accessors for Kubernetes' own kinds, by group and version.";
-    let factory = methods("FACTORY_METHODS", "factory", &reserved.factory);
-    let informer = methods("INFORMER_METHODS", "shared informer", &reserved.informer);
+    let factory = methods("FACTORY_METHODS", "factory", factory);
+    let informer = methods("INFORMER_METHODS", "shared informer", informer);
     let parts = vec![Part::Items(list), Part::Items(factory), Part::Items(informer)];
     Module { docs: vec![docs.to_owned()], parts }
 }
@@ -70,12 +61,12 @@ pub(crate) fn list(groups: &[Group], reserved: &ReservedNames) -> Module {
 /// Returns the content of informer-codegen's file `taken.rs`: lists of the names of all built-in
 /// groups' accessors, and of the other methods of a factory. Accessors for groups of custom
 /// resources need other names.
-pub(crate) fn taken(groups: &[Group], reserved: &ReservedNames) -> Module {
+pub(crate) fn taken(groups: &[Group], factory: &BTreeSet<String>) -> Module {
     let names: Vec<String> = groups.iter().map(|group| group.accessor.to_string()).collect();
     let count = Literal::usize_unsuffixed(names.len());
     let doc = doc(&["The accessors of Kubernetes' own groups.".to_owned()]);
     let groups = quote!(#doc pub(crate) const GROUPS: [&str; #count] = [#(#names),*];);
-    let factory = methods("FACTORY_METHODS", "factory", &reserved.factory);
+    let factory = methods("FACTORY_METHODS", "factory", factory);
     let docs = "The names on a factory that accessors of other groups cannot have.";
     Module { docs: vec![docs.to_owned()], parts: vec![Part::Items(groups), Part::Items(factory)] }
 }

@@ -4,14 +4,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::controlplane;
-use crate::workspace;
+use crate::{controlplane, process, workspace};
 
 /// All verbs that a resource can support. Most resources support all of them.
 const ALL_VERBS: [&str; 8] =
@@ -174,15 +172,11 @@ impl Column {
 /// Returns the paths of the discovery documents in `folder`. Each version of a group has one
 /// document, such as `apis__apps__v1.json`.
 fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let context = || format!("cannot read {}", folder.display());
-    let mut documents = Vec::new();
-    for entry in fs::read_dir(folder).with_context(context)? {
-        let path = entry.with_context(context)?.path();
+    let mut documents = workspace::files_below(folder)?;
+    documents.retain(|path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with("api__v") || name.starts_with("apis__") && name.matches("__").count() == 2 {
-            documents.push(path);
-        }
-    }
+        name.starts_with("api__v") || name.starts_with("apis__") && name.matches("__").count() == 2
+    });
     if documents.is_empty() {
         bail!("{} contains no discovery documents", folder.display());
     }
@@ -197,11 +191,8 @@ pub(crate) fn run(module: &Path, program: &str) -> anyhow::Result<String> {
 
 /// Runs `go` in the folder of a module, and returns its output.
 fn go(module: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let mut command: Command = controlplane::go(module);
-    let output = command.args(arguments).output().context("cannot start `go`; install Go")?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        bail!("`go {}` failed: {}", arguments.join(" "), stderr.trim());
-    }
-    String::from_utf8(output.stdout).context("`go` printed invalid UTF-8")
+    let output =
+        controlplane::go(module).args(arguments).output().context("cannot start `go`; install Go")?;
+    let printed = process::stdout(output, &format!("go {}", arguments.join(" ")))?;
+    String::from_utf8(printed).context("`go` printed invalid UTF-8")
 }

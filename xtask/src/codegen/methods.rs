@@ -8,14 +8,26 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use syn::{FnArg, ImplItem, Item, Type, Visibility};
 
+use crate::workspace;
+
 /// The names of methods that most types have from traits of the standard library.
 const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
 
 /// Returns the names of a type's public methods, and of methods that most types have from traits of
 /// the standard library, such as `clone`.
 pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String>> {
+    let folder = root.join("informer-factory/src");
     let mut methods = BTreeSet::new();
-    collect(&root.join("informer-factory/src"), type_name, &mut methods)?;
+    for path in workspace::files_below(&folder)? {
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        // The folder `groups` has only generated accessors. `expand` adds their names from the data.
+        if is_rust && !path.starts_with(folder.join("groups")) {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let file = syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))?;
+            methods.extend(file.items.iter().flat_map(|item| of_item(item, type_name)));
+        }
+    }
     if methods.is_empty() {
         bail!(
             "found no public methods of `{type_name}` in informer-factory/src; correct the name of the type in \
@@ -24,23 +36,6 @@ pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String
     }
     methods.extend(OF_TRAITS.map(str::to_owned));
     Ok(methods)
-}
-
-fn collect(folder: &Path, type_name: &str, methods: &mut BTreeSet<String>) -> anyhow::Result<()> {
-    let context = || format!("cannot read {}", folder.display());
-    for entry in fs::read_dir(folder).with_context(context)? {
-        let path = entry.with_context(context)?.path();
-        // The folder `groups` has only generated accessors. `expand` adds their names from the data.
-        if path.is_dir() && !path.ends_with("groups") {
-            collect(&path, type_name, methods)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let file = syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))?;
-            methods.extend(file.items.iter().flat_map(|item| of_item(item, type_name)));
-        }
-    }
-    Ok(())
 }
 
 fn of_item(item: &Item, type_name: &str) -> Vec<String> {

@@ -55,21 +55,22 @@ impl Args {
     pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
 }
 
-/// Generates code for custom resources into `out`, as `cargo xtask codegen --crd` does.
-pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
-    custom(definitions, out, false, signals)
-}
-
 /// Fails if the generated code of the example `custom-groups` is stale.
 pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join(EXAMPLE);
-    let names = std::fs::read_dir(folder.join("crds"))?.map(|entry| Ok(entry?.path()));
-    let definitions = names.collect::<std::io::Result<Vec<_>>>()?;
-    custom(&definitions, &folder.join("groups"), true, signals)?;
+    let definitions = workspace::files_below(&folder.join("crds"))?;
+    for_definitions(&definitions, &folder.join("groups"), true, signals)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -> anyhow::Result<()> {
+/// Generates code for custom resources into `out`, as `cargo xtask codegen --crd` does. With `check`,
+/// writes nothing, and fails if a file in `out` is stale.
+pub(crate) fn for_definitions(
+    definitions: &[PathBuf],
+    out: &Path,
+    check: bool,
+    signals: &Signals,
+) -> anyhow::Result<()> {
     let generator = Generator::new(definitions).kopium(KOPIUM.ensure(&workspace::root(), signals)?);
     let report = if check { generator.check(out) } else { generator.write(out) }?;
     for part_with_reason in &report.skipped {
@@ -86,7 +87,7 @@ fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -
 
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
-        custom(&args.crd, out, args.check, signals)?;
+        for_definitions(&args.crd, out, args.check, signals)?;
         return Ok(ExitCode::SUCCESS);
     }
     let root = workspace::root();

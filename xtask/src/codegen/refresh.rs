@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::data::{Data, Group, Kind, Version};
 use super::kubernetes::Kubernetes;
-use crate::workspace;
+use crate::{process, workspace};
 
 const CRATE: &str = "k8s-openapi";
 
@@ -32,8 +32,7 @@ pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Re
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
     for feature in &features {
-        let root = folder.join("src").join(feature);
-        for fact in scan(&root, &root)? {
+        for fact in scan(&folder.join("src").join(feature))? {
             facts.entry(fact).or_default().push(feature.clone());
         }
     }
@@ -53,11 +52,9 @@ pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Re
 /// Returns the folder of the crate k8s-openapi, and its version features, such as `v1_36`.
 pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     let output = workspace::cargo().args(["metadata", "--format-version", "1", "--locked"]).output()?;
-    if !output.status.success() {
-        bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
+    let metadata = process::stdout(output, "cargo metadata")?;
     let metadata: Value =
-        serde_json::from_slice(&output.stdout).context("`cargo metadata` printed invalid JSON")?;
+        serde_json::from_slice(&metadata).context("`cargo metadata` printed invalid JSON")?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let mut packages = packages.filter(|package| package["name"] == CRATE);
     let (Some(package), None) = (packages.next(), packages.next()) else {
@@ -72,25 +69,20 @@ pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     Ok((folder, features.into_iter().collect()))
 }
 
-/// Finds the listable types in a folder and its subfolders. `root` is the folder of the Rust module
-/// `k8s_openapi`.
-fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
-    let context = || format!("cannot read {}", folder.display());
+/// Finds the listable types in `root`, the folder of the Rust module `k8s_openapi`.
+fn scan(root: &Path) -> anyhow::Result<Vec<Fact>> {
     let mut facts = Vec::new();
-    for entry in fs::read_dir(folder).with_context(context)? {
-        let path = entry.with_context(context)?.path();
-        if path.is_dir() {
-            facts.extend(scan(&path, root)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let module = folder.strip_prefix(root)?;
-            let segments = module.iter().map(|name| name.to_string_lossy());
-            let module = segments.fold("k8s_openapi".to_owned(), |path, name| path + "::" + &name);
-            facts.extend(
-                fact(&text, module).with_context(|| format!("{} has an unexpected form", path.display()))?,
-            );
+    for path in workspace::files_below(root)? {
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
         }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let module = path.parent().unwrap_or(root).strip_prefix(root)?;
+        let segments = module.iter().map(|name| name.to_string_lossy());
+        let module = segments.fold("k8s_openapi".to_owned(), |path, name| path + "::" + &name);
+        facts.extend(
+            fact(&text, module).with_context(|| format!("{} has an unexpected form", path.display()))?,
+        );
     }
     Ok(facts)
 }
@@ -212,11 +204,8 @@ mod tests {
     #[test]
     fn data_equals_the_sources_of_k8s_openapi() {
         let data = data::read(&workspace::root()).unwrap();
-        let refreshed = refresh(&data, None).unwrap().text().unwrap();
-        assert!(
-            refreshed == data.text().unwrap(),
-            "run `cargo xtask codegen --refresh`, and review the change"
-        );
+        let refreshed = refresh(&data, None).unwrap().text();
+        assert!(refreshed == data.text(), "run `cargo xtask codegen --refresh`, and review the change");
     }
 
     #[test]

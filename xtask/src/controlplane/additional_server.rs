@@ -57,18 +57,12 @@ impl AdditionalServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controlplane::flags::tests::flags;
 
     #[test]
     fn additional_servers_differ_in_port_and_name() {
-        let main = Flags {
-            dir: "/data".into(),
-            kubeconfig: "/data/kubeconfig".into(),
-            etcd_port: 1,
-            etcd_peer_port: 2,
-            api_port: 3,
-        };
         for server in AdditionalServer::ALL {
-            let flags = server.flags(&main, &Options::default(), 4);
+            let flags = server.flags(&flags(), &Options::default(), 4);
             assert!(flags.contains(&"--secure-port=4".to_owned()), "{flags:?}");
             assert_eq!(AdditionalServer::ALL.iter().filter(|other| other.name() == server.name()).count(), 1);
         }

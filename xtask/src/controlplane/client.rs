@@ -46,6 +46,11 @@ impl Client {
         matches!(self.request("GET", path, ""), Ok((200, _)))
     }
 
+    /// Returns whether the server is ready, and has the objects that it creates at its start.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.has("/readyz") && self.has("/api/v1/namespaces/default")
+    }
+
     /// Sends a GET. Fails if the status is not 200.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
         let (status, body) = self.request("GET", path, "")?;

@@ -112,10 +112,10 @@ impl Flags {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn flags() -> Flags {
+    pub(crate) fn flags() -> Flags {
         Flags {
             dir: "/data".into(),
             kubeconfig: "/data/kubeconfig".into(),

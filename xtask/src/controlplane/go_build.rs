@@ -69,7 +69,7 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
         .arg("-o")
         .arg(unfinished.path())
         .args(names.iter().map(|name| if *name == KWOK { KWOK_PACKAGE.into() } else { format!("./{name}") }));
-    let status = process::run(&mut command, signals, || Ok(()))?;
+    let status = process::run(&mut command, signals)?;
     if !status.success() {
         bail!(
             "`go` failed ({status}), see its message above; the build needs Go 1.26 or newer (an older Go \
@@ -171,8 +171,10 @@ fn fingerprint(module: &Path) -> anyhow::Result<String> {
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
-    let mut files = Vec::new();
-    collect_go_files(module, &mut files)?;
+    let mut files = workspace::files_below(module)?;
+    files.retain(|file| {
+        file.extension().is_some_and(|kind| ["go", "mod", "sum"].iter().any(|go| kind == *go))
+    });
     files.sort();
     let mut hash = Fnv::default();
     hash.add(&output.stdout);
@@ -184,19 +186,6 @@ fn fingerprint(module: &Path) -> anyhow::Result<String> {
         hash.add(&content);
     }
     Ok(format!("{:016x}", hash.0))
-}
-
-fn collect_go_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect_go_files(&path, files)?;
-        } else if path.extension().is_some_and(|kind| ["go", "mod", "sum"].iter().any(|go| kind == *go)) {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// Locks the folder, so that one process builds at a time. Closing the file releases the lock.

@@ -207,21 +207,17 @@ impl Cluster {
             api_port,
         };
         self.spawn("etcd", programs, flags.etcd(options))?;
-        self.await_ready("etcd", signals, || {
-            Ok(TcpStream::connect((Ipv4Addr::LOCALHOST, etcd_port)).is_ok())
-        })?;
+        self.await_ready("etcd", signals, || TcpStream::connect((Ipv4Addr::LOCALHOST, etcd_port)).is_ok())?;
         self.spawn("kube-apiserver", programs, flags.apiserver(options))?;
         let client = Client::new(api_port, &credentials)?;
-        self.await_ready("kube-apiserver", signals, || {
-            Ok(client.has("/readyz") && client.has("/api/v1/namespaces/default"))
-        })?;
+        self.await_ready("kube-apiserver", signals, || client.is_ready())?;
         self.start_additional_servers(&flags, &credentials, options, programs, signals)?;
         if options.wants(OptionalProgram::ControllerManager) {
             let name = "kube-controller-manager";
             self.spawn(name, programs, flags.controller_manager())?;
             // The server rejects pods until this account exists.
             let account = "/api/v1/namespaces/default/serviceaccounts/default";
-            self.await_ready(name, signals, || Ok(client.has(account)))?;
+            self.await_ready(name, signals, || client.has(account))?;
         }
         if options.wants(OptionalProgram::Scheduler) {
             self.spawn("kube-scheduler", programs, flags.scheduler())?;
@@ -233,7 +229,7 @@ impl Cluster {
             let came_up = self.await_ready("kwok", signals, || {
                 let ready = nodes::create(&client, options.nodes).and_then(|()| nodes::ready(&client));
                 let ready = ready.map_err(|error| last_error = Some(error));
-                Ok(ready.is_ok_and(|ready| ready >= options.nodes))
+                ready.is_ok_and(|ready| ready >= options.nodes)
             });
             came_up.map_err(|error| match last_error {
                 Some(last_error) => error.context(format!("{last_error:#}")),
@@ -261,11 +257,7 @@ impl Cluster {
             self.additional_servers.push((which, server));
             clients.push((which.name(), Client::new(port, credentials)?));
         }
-        clients.iter().try_for_each(|(name, client)| {
-            self.await_ready(name, signals, || {
-                Ok(client.has("/readyz") && client.has("/api/v1/namespaces/default"))
-            })
-        })
+        clients.iter().try_for_each(|(name, client)| self.await_ready(name, signals, || client.is_ready()))
     }
 
     fn spawn(&mut self, name: &str, programs: &Programs, args: Vec<String>) -> anyhow::Result<()> {
@@ -291,11 +283,11 @@ impl Cluster {
         &mut self,
         name: &str,
         signals: &Signals,
-        mut ready: impl FnMut() -> anyhow::Result<bool>,
+        mut ready: impl FnMut() -> bool,
     ) -> anyhow::Result<()> {
         let in_time = wait_until(signals, READY_DEADLINE, || {
             self.all().try_for_each(Server::check)?;
-            ready()
+            Ok(ready())
         })?;
         if in_time {
             return Ok(());

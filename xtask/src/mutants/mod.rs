@@ -154,7 +154,7 @@ impl Mutant {
         // A bug may cause warnings, so the messages are printed only if the build fails.
         let messages = copy.with_file_name("build.txt");
         build.args(["--quiet", "--no-run"]).stderr(fs::File::create(&messages)?);
-        if !process::run(&mut build, signals, || Ok(()))?.success() {
+        if !process::run(&mut build, signals)?.success() {
             eprint!("{}", fs::read_to_string(&messages)?);
             bail!(
                 "the code with the planted bug `{}` does not compile; adapt the bug in xtask/src/mutants/table.rs",
@@ -166,7 +166,7 @@ impl Mutant {
         let mut test = in_copy(self.found_by.command(), copy);
         // The output of a test that is expected to fail is noise.
         test.arg("--").args(self.found_by.test_arguments()).stderr(Stdio::null());
-        let outcome = process::run(&mut test, signals, || {
+        let outcome = process::run_checked(&mut test, signals, || {
             hung = began.elapsed() > TIMEOUT;
             if hung {
                 bail!("the test did not end within {TIMEOUT:?}");

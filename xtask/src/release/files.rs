@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::packages::Package;
-use crate::workspace;
+use crate::{process, workspace};
 
 const REQUIRED: [&str; 3] = ["Cargo.toml", "LICENSE", "README.md"];
 
@@ -46,10 +46,8 @@ fn list(name: &str) -> anyhow::Result<BTreeSet<PathBuf>> {
         .args(["package", "--list", "--allow-dirty", "--package", name])
         .output()
         .context("cannot start `cargo package`")?;
-    if !output.status.success() {
-        bail!("`cargo package --list` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect())
+    let files = process::stdout(output, "cargo package --list")?;
+    Ok(String::from_utf8_lossy(&files).lines().map(PathBuf::from).collect())
 }
 
 /// Returns the paths in `include!`, `include_str!` and `include_bytes!`, if they are literals.

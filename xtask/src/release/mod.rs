@@ -5,7 +5,7 @@ mod packages;
 mod readme;
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
@@ -64,9 +64,7 @@ fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<
     // Writes the archives into `target/package`. Fails if a dependency lacks a version.
     let mut command = workspace::cargo();
     command.args(["package", "--quiet", "--no-verify", "--allow-dirty"]).args(packages.arguments());
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("`cargo package` failed; its message is above");
-    }
+    process::run_or_fail(&mut command, signals, "`cargo package` failed; its message is above")?;
     let names: Vec<&str> = packages.in_order.iter().map(|package| package.name.as_str()).collect();
     eprintln!("release: {} crates can be packaged, in this order: {}", names.len(), names.join(", "));
     if packages.repository.is_empty() {
@@ -96,15 +94,12 @@ fn check_publishable(root: &Path, packages: &Packages) -> anyhow::Result<()> {
 fn publish(packages: &Packages, args: &[&str], signals: &Signals) -> anyhow::Result<()> {
     let mut command = workspace::cargo();
     command.arg("publish").args(args).args(packages.arguments());
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!("`cargo publish` failed; its message is above");
-    }
-    Ok(())
+    process::run_or_fail(&mut command, signals, "`cargo publish` failed; its message is above")
 }
 
 /// Builds the documentation of one crate alone, as docs.rs does.
 fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result<()> {
-    let mut command: Command = workspace::cargo();
+    let mut command = workspace::cargo();
     command.args(["doc", "--lib", "--no-deps", "--quiet", "--manifest-path"]).arg(&package.manifest);
     if !package.docs_features.is_empty() {
         command.arg("--features").arg(package.docs_features.join(","));
@@ -113,16 +108,11 @@ fn document(root: &Path, package: &Package, signals: &Signals) -> anyhow::Result
     // Outside of the workspace's folder, because docs.rs does not read `.cargo/config.toml`.
     command.current_dir(std::env::temp_dir()).env_remove("K8S_OPENAPI_ENABLED_VERSION");
     command.env("CARGO_TARGET_DIR", root.join("target/docs-rs")).env("RUSTDOCFLAGS", "-D warnings");
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!(
-            "the documentation of {}, built alone as docs.rs does, has errors; rustdoc printed them",
-            package.name
-        );
-    }
-    eprintln!(
-        "release: built the documentation of {} alone, as docs.rs does; it has no errors",
-        package.name
-    );
+    let name = &package.name;
+    let problem =
+        format!("the documentation of {name}, built alone as docs.rs does, has errors; rustdoc printed them");
+    process::run_or_fail(&mut command, signals, &problem)?;
+    eprintln!("release: built the documentation of {name} alone, as docs.rs does; it has no errors");
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::workspace;
+use crate::{process, workspace};
 
 /// Maximum number of keywords of a crate on crates.io.
 const MAX_KEYWORDS: usize = 5;
@@ -51,11 +51,9 @@ impl Packages {
             .args(["metadata", "--no-deps", "--format-version", "1"])
             .output()
             .context("cannot start `cargo metadata`")?;
-        if !output.status.success() {
-            bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
+        let metadata = process::stdout(output, "cargo metadata")?;
         let metadata: Value =
-            serde_json::from_slice(&output.stdout).context("`cargo metadata` printed no JSON")?;
+            serde_json::from_slice(&metadata).context("`cargo metadata` printed no JSON")?;
         Self::from_metadata(&metadata)
     }
 

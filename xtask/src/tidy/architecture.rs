@@ -11,13 +11,8 @@ const FILE: &str = "ARCHITECTURE.md";
 /// The heading of the code map, in lower case.
 const HEADING: &str = "code map";
 
-/// Without ARCHITECTURE.md, nothing is checked.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
-    let path = root.join(FILE);
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {FILE}"))?;
+    let text = std::fs::read_to_string(root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
     let manifest = std::fs::read_to_string(root.join("Cargo.toml")).context("cannot read Cargo.toml")?;
     Ok(compare(&text, &members(&manifest), |folder| root.join(folder).exists()))
 }

@@ -8,26 +8,19 @@ use super::sources::{Source, code};
 const PHRASES: &str = include_str!("phrases.txt");
 
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
-    let mut findings = check_phrases(source);
-    findings.extend(source.lines().filter(|(_, line)| is_mutating_question(code(line))).map(
-        |(number, _)| {
+    let mut findings = Vec::new();
+    for (number, line) in source.lines() {
+        for phrase in phrases_in(line) {
+            let remedy = format!("replace \"{phrase}\" with plain English: who does what?");
+            findings.push(Finding::new(&source.path, number, remedy));
+        }
+        if is_mutating_question(code(line)) {
             let remedy =
                 "a function called `is_…` or `has_…` must not change its receiver: name it after its action";
-            Finding::new(&source.path, number, remedy)
-        },
-    ));
+            findings.push(Finding::new(&source.path, number, remedy));
+        }
+    }
     findings
-}
-
-fn check_phrases(source: &Source) -> Vec<Finding> {
-    let found =
-        source.lines().flat_map(|(number, line)| phrases_in(line).map(move |phrase| (number, phrase)));
-    found
-        .map(|(number, phrase)| {
-            let remedy = format!("replace \"{phrase}\" with plain English: who does what?");
-            Finding::new(&source.path, number, remedy)
-        })
-        .collect()
 }
 
 fn phrases_in(line: &str) -> impl Iterator<Item = &'static str> {
@@ -60,7 +53,7 @@ mod tests {
         let phrase = PHRASES.lines().find(|line| !line.starts_with('#')).expect("there is a phrase");
         let lines = format!("A {} b.\nx{phrase}\n{phrase}s\n", phrase.to_uppercase());
         let found: Vec<_> =
-            check_phrases(&Source::new("README.md", lines)).iter().map(|finding| finding.line).collect();
+            check(&Source::new("README.md", lines)).iter().map(|finding| finding.line).collect();
         assert_eq!(found, [1]);
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::Finding;
 use crate::workspace;
@@ -130,18 +130,8 @@ fn has(names: &[String], name: &str) -> bool {
 /// Returns the package and its dependencies, without those of tests and build scripts. `extra` has
 /// further arguments of `cargo tree`.
 fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
-    let output = workspace::cargo()
-        .args(["tree", "--package", package, "--edges", "normal"])
-        .args(["--prefix", "none", "--format", "{p}"])
-        .args(extra)
-        .output()
-        .context("cannot start `cargo tree`")?;
-    if !output.status.success() {
-        bail!("`cargo tree --package {package}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let names = text.lines().filter_map(|line| line.split(' ').next());
-    Ok(names.map(str::to_owned).collect())
+    let tree = workspace::tree(package, "normal", extra)?;
+    Ok(tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
 }
 
 /// Returns the line of the dependency in the manifest, or the first line for an indirect dependency.

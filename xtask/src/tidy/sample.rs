@@ -2,7 +2,6 @@
 //! judge. A message is a string literal in a call such as `warn!(`.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::sources::Source;
@@ -47,12 +46,6 @@ struct Text {
     text: String,
 }
 
-impl fmt::Display for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}\n", self.place, self.text)
-    }
-}
-
 pub(crate) fn print(sources: &[Source], seed: u64) {
     let sources = || sources.iter().filter(|source| !source.is_test_file() && !source.is_generated());
     println!("# {DOC_COMMENTS} doc comments\n");
@@ -67,7 +60,7 @@ fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
         (seed, text).hash(&mut hasher);
         hasher.finish()
     });
-    texts.iter().take(count).for_each(|text| println!("{text}"));
+    texts.iter().take(count).for_each(|Text { place, text }| println!("{place}\n{text}\n"));
 }
 
 /// Returns each block of doc comments with its declaration. Each text starts with the file's header

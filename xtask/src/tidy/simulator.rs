@@ -1,7 +1,7 @@
 //! Checks that the layers of kube-simulator depend downwards only.
 
 use super::Finding;
-use super::sources::Source;
+use super::sources::{Source, code};
 
 /// Folders of kube-simulator, each with the modules that it may use. Other folders may use all
 /// modules.
@@ -20,21 +20,18 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == folder) else {
         return Vec::new();
     };
-    let lines = source.text.lines().enumerate();
-    let used = lines.flat_map(|(index, line)| {
-        let code = line.split("//").next().unwrap_or_default();
-        code.split("crate::").skip(1).map(move |after| (index, after))
-    });
-    let modules = used.map(|(index, after)| (index, after.split(|c: char| !c.is_alphanumeric()).next()));
-    modules
-        .filter(|(_, module)| module.is_some_and(|module| !allowed.contains(&module)))
-        .map(|(index, module)| {
-            let module = module.unwrap_or_default();
-            let remedy =
-                format!("`{folder}` must not use `{module}`; move the code, or pass values as arguments");
-            Finding::new(&source.path, index + 1, remedy)
-        })
-        .collect()
+    let mut findings = Vec::new();
+    for (number, line) in source.lines() {
+        for after in code(line).split("crate::").skip(1) {
+            let module = after.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            if !allowed.contains(&module) {
+                let remedy =
+                    format!("`{folder}` must not use `{module}`; move the code, or pass values as arguments");
+                findings.push(Finding::new(&source.path, number, remedy));
+            }
+        }
+    }
+    findings
 }
 
 #[cfg(test)]

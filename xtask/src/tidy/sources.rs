@@ -6,9 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Folders without a library.
-const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
-
 const GENERATED: &str = "@generated";
 
 #[derive(Debug)]
@@ -89,18 +86,14 @@ impl Source {
     /// Returns false for test files, for examples, and for all files of xtask. Returns true for all
     /// other files.
     pub(crate) fn is_library(&self) -> bool {
-        let first = self.path.components().next();
-        let spared = first.is_some_and(|first| NOT_LIBRARY.iter().any(|name| first.as_os_str() == *name));
-        let example = self.path.components().any(|part| part.as_os_str() == "examples");
-        !spared && !example && !self.is_test_file()
+        let is_example = self.path.iter().any(|part| part == "examples");
+        !self.path.starts_with("xtask") && !is_example && !self.is_test_file()
     }
 }
 
 fn is_test_file(path: &Path) -> bool {
-    let in_folder = path.parent().is_some_and(|folder| {
-        let mut parts = folder.components().map(std::path::Component::as_os_str);
-        parts.any(|part| part == "tests" || part == "benches")
-    });
+    let mut folders = path.parent().into_iter().flatten();
+    let in_folder = folders.any(|folder| folder == "tests" || folder == "benches");
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     in_folder || stem == "tests" || stem.ends_with("_tests")
 }

@@ -19,6 +19,13 @@ const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("```", "ignore"), "make the example compile: `no_run`, or hidden `#` lines"),
 ];
 
+/// The remedy for a test that sleeps in a file that never pauses the clock.
+const REAL_SLEEP: &str = "no sleep in real time: pause the test's clock \
+                          (`#[tokio::test(start_paused = true)]`), or wait for the event itself";
+
+const NO_CANCEL_SAFETY: &str = "add a `# Cancel safety` section to its documentation: what is lost, and \
+                                what is not, when the future is dropped before it is done";
+
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut found = |line: usize, remedy: &str| {
@@ -27,11 +34,13 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     if !source.text.starts_with("//! ") {
         found(1, "begin the file with a `//!` line that describes its content");
     }
-    let count = source.text.lines().count();
-    if count > MAX_LINES && !source.is_test_file() && !source.is_generated() {
-        let remedy = format!("split the file: it has {count} lines, more than {MAX_LINES}");
+    let lines: Vec<&str> = source.text.lines().collect();
+    if lines.len() > MAX_LINES && !source.is_test_file() && !source.is_generated() {
+        let remedy = format!("split the file: it has {} lines, more than {MAX_LINES}", lines.len());
         found(MAX_LINES + 1, &remedy);
     }
+    let is_library = source.is_library();
+    let is_paused = ["start_paused", "time::pause("].iter().any(|text| source.text.contains(text));
     for (number, line) in source.lines() {
         if line.ends_with(char::is_whitespace) {
             found(number, "remove the white space at the end of the line");
@@ -42,72 +51,38 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
                 found(number, &format!("no `{text}`: {remedy}"));
             }
         }
+        if source.is_test(number) {
+            if has_long_name(line) {
+                found(number, &format!("shorten the name of the test to {MAX_TEST_NAME} characters"));
+            }
+            // A test that sleeps in real time is slow, and it fails on slow machines.
+            if !is_paused && code(line).contains(concat!("time", "::sleep")) {
+                found(number, REAL_SLEEP);
+            }
+        } else if is_library && lacks_cancel_safety(&lines[..number]) {
+            found(number, NO_CANCEL_SAFETY);
+        }
     }
-    findings.extend(long_test_names(source));
-    findings.extend(sleeping_tests(source));
-    findings.extend(undocumented_cancel_safety(source));
     findings
 }
 
-/// Finds names of tests that are too long for the reports of test runs.
-fn long_test_names(source: &Source) -> Vec<Finding> {
-    let name = |line: &str| {
-        let after = code(line).split_once("fn ")?.1;
-        Some(after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?.len())
-    };
-    let is_long = |line: &str| name(line).is_some_and(|length| length > MAX_TEST_NAME);
-    let long = source.lines().filter(|(number, line)| source.is_test(*number) && is_long(line));
-    let remedy = format!("shorten the name of the test to {MAX_TEST_NAME} characters");
-    long.map(|(number, _)| Finding::new(&source.path, number, remedy.clone())).collect()
+/// Returns whether a line of test code declares a function whose name is too long for the reports of
+/// test runs.
+fn has_long_name(line: &str) -> bool {
+    let Some((_, name)) = code(line).split_once("fn ") else { return false };
+    let end = name.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    end.unwrap_or(name.len()) > MAX_TEST_NAME
 }
 
-/// Finds tests that sleep in real time, in files that never pause the clock. Such tests are slow, and
-/// they fail on slow machines.
-fn sleeping_tests(source: &Source) -> Vec<Finding> {
-    let paused = ["start_paused", "time::pause("].iter().any(|text| source.text.contains(text));
-    if paused {
-        return Vec::new();
-    }
-    let sleep = concat!("time", "::sleep");
-    source
-        .lines()
-        .filter(|(number, line)| source.is_test(*number) && code(line).contains(sleep))
-        .map(|(number, _)| {
-            let remedy = "no sleep in real time: pause the test's clock \
-                          (`#[tokio::test(start_paused = true)]`), or wait for the event itself";
-            Finding::new(&source.path, number, remedy)
-        })
-        .collect()
-}
-
-/// Finds public async functions whose documentation has no section on cancel safety. Callers need
-/// the section, because `select!` drops futures before they complete.
-fn undocumented_cancel_safety(source: &Source) -> Vec<Finding> {
-    if !source.is_library() {
-        return Vec::new();
-    }
-    let lines: Vec<&str> = source.text.lines().collect();
-    let documented = |index: usize| {
-        lines[..index]
-            .iter()
-            .rev()
-            .map(|line| line.trim())
-            .take_while(|line| line.starts_with("///") || line.starts_with("#["))
-            .any(|line| comment(line) == Some("# Cancel safety"))
-    };
-    source
-        .lines()
-        .filter(|(number, line)| {
-            line.trim_start().starts_with("pub async fn ")
-                && !source.is_test(*number)
-                && !documented(number - 1)
-        })
-        .map(|(number, _)| {
-            let remedy = "add a `# Cancel safety` section to its documentation: what is lost, and \
-                          what is not, when the future is dropped before it is done";
-            Finding::new(&source.path, number, remedy)
-        })
-        .collect()
+/// Returns whether the last of `lines` declares a public async function whose documentation has no
+/// section on cancel safety. Callers need the section, because `select!` drops futures before they
+/// complete.
+fn lacks_cancel_safety(lines: &[&str]) -> bool {
+    let Some((line, before)) = lines.split_last() else { return false };
+    let before = before.iter().rev().map(|line| line.trim());
+    let mut docs = before.take_while(|line| line.starts_with("///") || line.starts_with("#["));
+    line.trim_start().starts_with("pub async fn ")
+        && !docs.any(|line| comment(line) == Some("# Cancel safety"))
 }
 
 #[cfg(test)]

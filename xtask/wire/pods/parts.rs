@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-pub(crate) const SUBJECTS: [&str; 12] = [
+const SUBJECTS: [&str; 12] = [
     "checkout",
     "payments",
     "catalog",
@@ -17,7 +17,7 @@ pub(crate) const SUBJECTS: [&str; 12] = [
     "reporting",
     "notifications",
 ];
-pub(crate) const ROLES: [&str; 6] = ["api", "worker", "gateway", "frontend", "consumer", "scheduler"];
+const ROLES: [&str; 6] = ["api", "worker", "gateway", "frontend", "consumer", "scheduler"];
 
 const SIDECARS: [&str; 2] = ["proxy", "log-shipper"];
 const VARIABLES: [&str; 10] = [
@@ -63,7 +63,9 @@ pub(crate) struct ContainerSpec {
 }
 
 impl Application {
-    pub(crate) fn with(name: String, random: &mut Rng) -> Self {
+    pub(crate) fn new(number: usize) -> Self {
+        let random = &mut Rng::with_seed(number as u64);
+        let name = format!("{}-{}-{number:04}", pick(random, &SUBJECTS), pick(random, &ROLES));
         let version = format!("{}.{}.{}", random.u8(0..9), random.u8(0..30), random.u8(0..30));
         let names = std::iter::once(name.as_str()).chain(SIDECARS);
         let containers = names
@@ -199,7 +201,7 @@ pub(crate) fn container_status(spec: &ContainerSpec, id: &str, is_ready: bool, s
     })
 }
 
-pub(crate) fn pick<'a>(random: &mut Rng, names: &[&'a str]) -> &'a str {
+fn pick<'a>(random: &mut Rng, names: &[&'a str]) -> &'a str {
     names[random.usize(0..names.len())]
 }
 

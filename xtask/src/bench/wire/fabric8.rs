@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::signals::Signals;
 use crate::{process, workspace};
@@ -27,12 +27,9 @@ pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Fabric8>> {
         .args(["compiler:compile", "dependency:build-classpath"])
         // Maven prints errors to standard output, which is for tables here.
         .stdout(Stdio::from(std::io::stderr()));
-    if !process::run(&mut command, signals, || Ok(()))?.success() {
-        bail!(
-            "`mvn` failed, see its message above; it needs JDK 17 or newer and access to Maven Central; \
-             to measure without fabric8, remove `mvn` from PATH"
-        );
-    }
+    let problem = "`mvn` failed, see its message above; it needs JDK 17 or newer and access to Maven \
+                   Central; to measure without fabric8, remove `mvn` from PATH";
+    process::run_or_fail(&mut command, signals, problem)?;
     let target = workspace::root().join("target/wire-fabric8");
     let dependencies = target.join("class-path");
     let dependencies = std::fs::read_to_string(&dependencies)

@@ -4,7 +4,6 @@
 
 mod chart;
 mod client;
-mod clock;
 mod fabric8;
 mod forms;
 mod latency;
@@ -140,7 +139,7 @@ fn run_optimized(signals: &Signals) -> anyhow::Result<ExitCode> {
     command
         .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
         .args(std::env::args_os().skip(1));
-    Ok(process::exit_code(process::run(&mut command, signals, || Ok(()))?))
+    Ok(process::exit_code(process::run(&mut command, signals)?))
 }
 
 impl<'a> Bench<'a> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde::Deserialize;
 
 use super::fabric8::{self, Fabric8};
@@ -43,9 +43,7 @@ impl Programs {
             .args(["build", "--release", "--package", "wire-clients", "--benches"])
             .arg("--message-format=json-render-diagnostics")
             .stdout(Stdio::from(output.reopen()?));
-        if !process::run(&mut command, signals, || Ok(()))?.success() {
-            bail!("the clients do not build; see the message above");
-        }
+        process::run_or_fail(&mut command, signals, "the clients do not build; see the message above")?;
         let messages = std::fs::read_to_string(output.path()).context("the output of cargo is not text")?;
         let client_go = client_go::build("./wire", "clientgowire", signals)?;
         if client_go.is_none() {

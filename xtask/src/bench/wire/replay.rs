@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use rustix::time::{ClockId, clock_gettime};
 
-use super::clock::now;
 use super::forms::Encoding;
 use super::objects::Objects;
 use super::web_socket;
@@ -192,6 +192,13 @@ impl Replay {
         }
         Ok(times)
     }
+}
+
+/// Returns the time of the machine's monotonic clock, in nanoseconds. All processes share this clock,
+/// so that times from the server and from a client can be compared.
+fn now() -> u64 {
+    let time = Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default();
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The connection of a watch, with the bytes that are not written yet.
