@@ -91,8 +91,9 @@ struct Inner {
     discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// The tokio runtime of the first [`start`](SharedInformerFactory::start) call. Lock this mutex
-    /// to start informers or to shut the factory down.
+    /// The tokio runtime of the first [`start`](SharedInformerFactory::start) call. Locked while
+    /// informers are started. A shutdown cancels `shutdown`, and then locks this mutex to wait for a
+    /// start that has not seen it.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.

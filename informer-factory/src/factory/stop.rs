@@ -52,11 +52,9 @@ impl SharedInformerFactory {
     /// # Cancel safety
     /// The informers stop even if the future is dropped after its first poll.
     pub async fn shutdown(&self) {
-        {
-            // The lock ensures that no informer starts after the shutdown.
-            let _starting = self.inner.starting.lock();
-            self.inner.shutdown.cancel();
-        }
+        self.inner.shutdown.cancel();
+        // A `start` that has not seen the cancelled token has the lock until its tasks are counted.
+        drop(self.inner.starting.lock());
         // I12: dropping the tasks that were not started ends all waits for their informers.
         let never_to_run: Vec<_> = self.inner.informers.iter().map(|entry| entry.stop()).collect();
         drop(never_to_run);
