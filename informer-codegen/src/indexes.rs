@@ -48,7 +48,7 @@ pub(super) fn indexes(definition: &Definition, version: &str, root: &str, types:
             })
         };
         // The index is named after the last field of the path. If that name is taken, it is named after
-        // the whole path, if necessary with a number.
+        // the whole path, if necessary with a number. There is always a number that is not taken.
         let numbered = (2..).map(|number| format!("by_{all}_{number}"));
         let mut names = [format!("by_{last}"), format!("by_{all}")].into_iter().chain(numbered);
         let Some(name) = names.find(is_free) else { continue };

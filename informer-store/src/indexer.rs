@@ -82,7 +82,7 @@ impl<K: 'static> Indexer<K> {
     #[must_use]
     #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.list().iter().map(|object| object.key().clone()).collect()
+        self.list().stored().map(|object| object.key().clone()).collect()
     }
 
     /// Returns the number of objects.

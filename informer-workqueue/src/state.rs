@@ -216,10 +216,10 @@ impl<T> State<T> {
         let worked = now.zip(since).map(|(now, since)| now.saturating_duration_since(since));
         let priority = slot.priority;
         let place = std::mem::replace(&mut slot.place, Place::Idle);
-        if let Place::Running { again: Some(again) } = place {
+        if let Place::Running { again: Some(added_with) } = place {
             // The key was counted as pending when it was added.
             slot.place = Place::Queued;
-            slot.priority = again;
+            slot.priority = added_with;
             self.returning -= 1;
             self.lanes.push(&mut self.slots, id);
         }

@@ -205,7 +205,8 @@ impl Messages {
     }
 
     fn parse(text: &'static str) -> Self {
-        let headers = text.lines().filter(|line| is_header(line)).filter_map(|line| line.split(' ').next());
+        let headers = text.lines().filter(|line| is_header(line));
+        let headers = headers.map(|line| line.split_once(' ').map_or(line, |(name, _)| name));
         let names: HashMap<_, _> = headers.enumerate().map(|(index, name)| (name, index)).collect();
         let (mut kinds, mut messages) = (HashMap::new(), Vec::<Message>::with_capacity(names.len()));
         for line in text.lines() {

@@ -135,7 +135,7 @@ impl HandlerTask {
                 Ok(Some(call)) => self.finish(call).await,
                 Err(payload) => Called::Panicked(panic_message(payload)),
             };
-            // Only a copy can be in use. If the copy is shared, it can also be in use because of
+            // Only a copy can be in use, so other events are not checked. If the copy is shared, it can also be in use because of
             // another handler. The only effect is that this handler gets its own handles without
             // need.
             if has_encoded || matches!(opened, Cow::Owned(_)) {

@@ -73,8 +73,8 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Sets a function that returns the reason why the initial list is not complete yet.
-    /// [`HandlerRegistration::waiting_for`] calls the function until the list is complete, and
-    /// holds no lock during the call. Only the first call of `describe_source` has an effect.
+    /// [`HandlerRegistration::waiting_for`] calls the function until the list is complete, the handler
+    /// is removed or the processor is stopped, and holds no lock during the call. Only the first call of `describe_source` has an effect.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
         _ = self.shared.reason.set(Box::new(describe));
     }

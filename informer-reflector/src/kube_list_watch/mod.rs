@@ -190,15 +190,19 @@ impl<K> KubeListWatch<K> {
         endpoint.metadata_only = true;
         let expected = self.expected.clone().metadata_only();
         Arc::new(KubeListWatch {
+            client: self.client.clone(),
             protobuf: Protobuf::new(&expected),
             expected,
             coverage,
             prune,
+            compression: self.compression.clone(),
+            max_object_size: self.max_object_size,
             description: endpoint.to_string(),
             endpoint,
             is_divided: false,
             form: Form::Decoded(Decode::of::<PartialObjectMeta>()),
-            ..self.cast()
+            received: Arc::default(),
+            _object: PhantomData,
         })
     }
 

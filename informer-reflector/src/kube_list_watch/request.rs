@@ -17,9 +17,6 @@ use crate::decode::PROTOBUF;
 
 const JSON: &str = "application/json";
 
-/// The [parameter](ListTweaks::parameter) that selects objects by their shard (KEP-5866).
-const SHARD_SELECTOR: &str = "shardSelector";
-
 /// A resource in one namespace or in all, with its selectors.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
@@ -61,7 +58,6 @@ impl Endpoint {
             _ => return None,
         };
         only.tweaks.label_selector.clear();
-        only.tweaks.parameter(SHARD_SELECTOR, "");
         // Names of some kinds, such as roles, can contain the separators of selectors.
         let name = object.name().replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=");
         only.tweaks.field_selector = format!("metadata.name={name}");

@@ -70,12 +70,12 @@ impl ListHistory {
         // I1: a state from the server's cache can be older than the objects in the store.
         let accepts_any_state =
             self.last_seen.is_empty() && !self.is_last_seen_refused && !self.has_newer_objects;
-        if accepts_any_state { "0".into() } else { self.stream_version() }
+        if accepts_any_state { "0".into() } else { self.accepted_version() }
     }
 
-    /// Returns the resource version for a streaming list: `last_seen`, or an empty version if the
-    /// server refused `last_seen`. An empty version requests the newest state.
-    pub(super) fn stream_version(&self) -> ResourceVersion {
+    /// Returns `last_seen`, or an empty version if the server refused `last_seen`. A list with an
+    /// empty version requests the newest state.
+    pub(super) fn accepted_version(&self) -> ResourceVersion {
         if self.is_last_seen_refused { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
 

@@ -164,7 +164,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     async fn try_stream_list(&mut self) -> Result<OpenWatch<K>, StreamListError> {
         let lifetime = self.lifetime();
         let options = WatchOptions {
-            resource_version: self.history.stream_version(),
+            resource_version: self.history.accepted_version(),
             timeout: lifetime,
             allow_bookmarks: true,
             send_initial_events: true,

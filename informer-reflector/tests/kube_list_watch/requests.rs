@@ -117,9 +117,7 @@ async fn list_of_one_object_requests_its_name_without_selectors() -> Result<(), 
     let server = Server::answering((0..4).map(|_| answer(200, EMPTY_LIST)));
     let everywhere = KubeListWatch::<Pod>::all(server.client()).label_selector("app=web");
     let in_shop = KubeListWatch::<Pod>::namespaced(server.client(), "shop").field_selector("spec.nodeName=n");
-    let nodes = KubeListWatch::<Node>::all(server.client()).tweak_list_options(|options| {
-        options.parameter("shardSelector", "none").parameter("pretty", "true");
-    });
+    let nodes = KubeListWatch::<Node>::all(server.client());
     let web = ObjectKey::namespaced("shop", "web");
     let unqualified = ObjectKey::cluster_scoped("web");
     let odd = ObjectKey::cluster_scoped("a,b=c");
@@ -137,7 +135,7 @@ async fn list_of_one_object_requests_its_name_without_selectors() -> Result<(), 
         "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
         "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
         "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
-        "/api/v1/nodes?fieldSelector=metadata.name%3Da%5C%2Cb%5C%3Dc&pretty=true",
+        "/api/v1/nodes?fieldSelector=metadata.name%3Da%5C%2Cb%5C%3Dc",
     ];
     assert_eq!(server.uris(), expected);
     let accepts = server.header("accept");

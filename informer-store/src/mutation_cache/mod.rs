@@ -279,14 +279,14 @@ impl<K: 'static> MutationCache<K> {
 
 /// Returns whether a write is later than the state of the store. For example, the store has an
 /// older version of the object.
-fn lacks_write<K: 'static>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
+fn lacks_write<K: 'static>(snapshot: &Snapshot<K>, written: &Cached<K>) -> bool {
     let version = written.resource_version();
-    match state.get(written.key()) {
+    match snapshot.get(written.key()) {
         // The watermark does not matter: the written version can be quarantined, and the store then
         // keeps the older version.
         Some(stored) => version.is_newer_than(stored.resource_version()),
         // I9: the store has all objects up to its watermark, so a missing object counts as deleted.
-        None => !state.state.watermark_for(written.key()).is_at_least(version),
+        None => !snapshot.state.watermark_for(written.key()).is_at_least(version),
     }
 }
 

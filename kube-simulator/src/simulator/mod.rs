@@ -290,7 +290,7 @@ impl Simulator {
     ///
     /// Dropping the future has no effect.
     pub async fn wait_for_watches(&self, filter: &RequestFilter, count: usize) {
-        self.server.watches.wait_for(filter, |open| open == count).await;
+        self.server.watches.wait_for(filter, count).await;
     }
 }
 

@@ -173,7 +173,7 @@ impl ObjectStore {
     /// Lists all stored objects of the kind in key order.
     #[must_use]
     pub fn list(&self) -> Vec<StoredObject> {
-        self.served.table.snapshot().0.into_iter().map(|object| self.convert(object)).collect()
+        self.served.table.objects().into_iter().map(|object| self.convert(object)).collect()
     }
 
     /// Returns the number of stored objects of the kind.

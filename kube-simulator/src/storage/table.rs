@@ -107,10 +107,9 @@ impl Table {
         self.state.read().objects.len()
     }
 
-    /// Returns all objects in key order, and the current revision.
-    pub(crate) fn snapshot(&self) -> (Vec<Arc<Object>>, u64) {
-        let state = self.state.read();
-        (state.objects.values().cloned().collect(), self.revision.current())
+    /// Returns all objects in key order.
+    pub(crate) fn objects(&self) -> Vec<Arc<Object>> {
+        self.state.read().objects.values().cloned().collect()
     }
 
     pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Page, ReadError> {

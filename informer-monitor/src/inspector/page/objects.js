@@ -153,7 +153,7 @@ export class Objects {
     this.lines = joined;
     code.replaceChildren(...lines.map((line, index) => {
       const isFresh = before && !before.has(joined[index]);
-      return h("span", { class: isFresh ? "line fresh" : "line" }, ...line.map(([kind, part]) => h("span", { class: kind || null }, part)), "\n");
+      return h("span", { class: isFresh ? "fresh" : null }, ...line.map(([kind, part]) => h("span", { class: kind || null }, part)), "\n");
     }));
   }
 

@@ -65,7 +65,7 @@ fn delete_objects(run: &mut Run<'_>, definitions: &Served, object: &Object) {
     if let Some(table) = find_table(api, &object.key) {
         // The writes use the stored version, because possibly no version is served.
         let resource = Served::new(table.kind.clone(), table, api.stop.child_token());
-        for instance in resource.table.snapshot().0 {
+        for instance in resource.table.objects() {
             run.delete(&resource, &instance, Propagation::Background);
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn restore(api: &Api, backup: &Backup) {
     };
     let restored = backup.objects_of(&definitions.table.kind);
     let read = |object: &Arc<Object>| Definition::read(&Value::Object(object.decode())).ok();
-    for definition in definitions.table.snapshot().0 {
+    for definition in definitions.table.objects() {
         if !restored.contains_key(&definition.key) {
             stop_serving(api, &definition.key);
         }

@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 use super::Body;
 use super::list_kind::ListKind;
 use crate::api::schema;
-use crate::api::writes::object_mut;
 use crate::kinds::ResourceKind;
 
 /// The path of a leaf, in the steps of `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"` or `.`.
@@ -100,7 +99,10 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
                 walk(schema, value, join(&path, format!("f:{name}")), found);
             }
         }
-        (Form::List(ListKind::Set), Value::Array(elements)) if !elements.is_empty() => {
+        (Form::List(_), Value::Array(elements)) if elements.is_empty() => {
+            found.leaves.insert(path, Some(value));
+        }
+        (Form::List(ListKind::Set), Value::Array(elements)) => {
             for element in elements {
                 let path = join(&path, format!("v:{element}"));
                 if found.leaves.insert(path.clone(), None).is_some() {
@@ -108,7 +110,7 @@ fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Fo
                 }
             }
         }
-        (Form::List(ListKind::Map(keys)), Value::Array(elements)) if !elements.is_empty() => {
+        (Form::List(ListKind::Map(keys)), Value::Array(elements)) => {
             let schema = schema.and_then(|schema| schema.get("items"));
             for element in elements {
                 let path = join(&path, key_of(element, &keys));
@@ -157,7 +159,11 @@ pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Bod
     for path in paths {
         let mut level = &mut root;
         for step in path {
-            level = object_mut(level, step);
+            let next = level.entry(&**step).or_insert_with(|| Value::Object(Map::new()));
+            let Value::Object(inner) = next else {
+                unreachable!("all levels of `FieldsV1` are objects");
+            };
+            level = inner;
         }
     }
     root

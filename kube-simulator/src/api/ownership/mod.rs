@@ -14,4 +14,6 @@ pub(crate) use apply::{Conflict, apply, duplicates, own_unowned};
 pub(crate) use list_kind::ListKind;
 pub(crate) use managers::{Manager, Operation, has_owners, record_write};
 
-use crate::api::writes::Body;
+use serde_json::{Map, Value};
+
+type Body = Map<String, Value>;

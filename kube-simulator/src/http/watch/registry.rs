@@ -150,11 +150,11 @@ impl WatchRegistry {
         self.terminated.lock().clone()
     }
 
-    /// Waits until `enough` returns true for the number of matching streams.
-    pub(crate) async fn wait_for(&self, filter: &RequestFilter, enough: impl Fn(usize) -> bool) {
+    /// Waits until this number of matching streams is open.
+    pub(crate) async fn wait_for(&self, filter: &RequestFilter, count: usize) {
         let mut changed = self.changed.subscribe();
         // Cannot fail: `self` owns the sender.
-        let _ = changed.wait_for(|_| enough(self.count(filter))).await;
+        let _ = changed.wait_for(|_| self.count(filter) == count).await;
     }
 }
 
