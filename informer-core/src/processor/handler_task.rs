@@ -135,9 +135,9 @@ impl HandlerTask {
                 Ok(Some(call)) => self.finish(call).await,
                 Err(payload) => Called::Panicked(panic_message(payload)),
             };
-            // Only a copy can be in use, so other events are not checked. If the copy is shared, it can also be in use because of
-            // another handler. The only effect is that this handler gets its own handles without
-            // need.
+            // Only a copy can be in use, so other events are not checked. If the copy is shared, it
+            // can also be in use because of another handler. The only effect is that this handler
+            // gets its own handles without need.
             if has_encoded || matches!(opened, Cow::Owned(_)) {
                 self.uses_objects |= event.is_in_use();
             }

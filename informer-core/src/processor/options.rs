@@ -12,8 +12,8 @@ pub struct HandlerOptions {
     pub resync: Resync,
     /// If this number of events or more is waiting for the handler, new events are coalesced:
     /// events of the same object are merged into one. The event that the handler is processing
-    /// counts as waiting. Default: 1,024. Zero means one. With `None`, events are never coalesced,
-    /// and memory is unbounded.
+    /// counts as waiting. The objects that exist when the handler is added do not count. Default:
+    /// 1,024. Zero means one. With `None`, events are never coalesced, and memory is unbounded.
     ///
     /// A handler is slow while events are coalesced for it. The number of waiting events of a slow
     /// handler is at most the sum of:

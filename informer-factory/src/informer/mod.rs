@@ -175,8 +175,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_event_handler(build(Handlers::new()))
     }
 
-    /// Adds a handler. `options` sets its name, its resync period and the number of pending events
-    /// at which the merging of new events begins; see [`HandlerOptions`].
+    /// Adds a handler. `options` sets, for example, its name and its resync period; see
+    /// [`HandlerOptions`].
     #[doc(alias = "AddEventHandlerWithOptions")]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_event_handler_with(
@@ -194,8 +194,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_async_event_handler_with(handler, &HandlerOptions::default())
     }
 
-    /// Adds an async handler. `options` sets its name, its resync period and the number of pending
-    /// events at which the merging of new events begins; see [`HandlerOptions`].
+    /// Adds an async handler. `options` sets, for example, its name and its resync period; see
+    /// [`HandlerOptions`].
     pub fn add_async_event_handler_with(
         &self,
         handler: impl AsyncEventHandler<K>,

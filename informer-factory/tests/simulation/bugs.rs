@@ -24,7 +24,7 @@ use crate::item::Item;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
     /// A deletion is dropped.
-    SkippedTombstone,
+    SkippedDeletion,
     /// An addition or a change is dropped.
     SkippedEvent,
     /// An object that cannot be decoded is skipped silently, and the version advances.
@@ -166,7 +166,7 @@ impl Shared {
 
     fn falsify_event(&self, event: WatchEvent<Item>) -> Vec<WatchEvent<Item>> {
         match (self.bug, event) {
-            (Bug::SkippedTombstone, WatchEvent::Deleted(_)) if self.happens(4) => vec![],
+            (Bug::SkippedDeletion, WatchEvent::Deleted(_)) if self.happens(4) => vec![],
             (Bug::SkippedEvent, WatchEvent::Added(_) | WatchEvent::Modified(_)) if self.happens(10) => vec![],
             (Bug::AdvancedAfterFailedDecode, WatchEvent::RejectedObject { object, .. }) => {
                 let resource_version = object.resource_version;

@@ -55,7 +55,7 @@ fn assert_found(bug: Bug) {
 
 #[test]
 fn failing_seed_prints_its_history_and_repeats() {
-    let bug = Bug::SkippedTombstone;
+    let bug = Bug::SkippedDeletion;
     let seed = seeds::first_to_find(bug, 0..ENOUGH).expect("the bug is found");
     let (first, second) = (run(seed, Some(bug)), run(seed, Some(bug)));
     let report = seeds::report(seed, &first);
@@ -72,8 +72,8 @@ fn failing_seed_prints_its_history_and_repeats() {
 }
 
 #[test]
-fn simulation_finds_skipped_tombstones() {
-    assert_found(Bug::SkippedTombstone);
+fn simulation_finds_skipped_deletions() {
+    assert_found(Bug::SkippedDeletion);
 }
 
 #[test]
