@@ -120,7 +120,7 @@ impl Reporter {
             None => tracing::info!(%lease, "lease requests succeed again"),
         }
         if let Some(leader) = leader.filter(|leader| before.leader.as_deref() != Some(leader)) {
-            tracing::info!(%lease, leader, "lease has another leader than at the last check");
+            tracing::info!(%lease, leader, "lease has a new leader");
         }
     }
 

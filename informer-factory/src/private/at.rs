@@ -15,7 +15,7 @@ use informer_store::IndexValue;
 
 /// A type that contains any number of index values, such as `Option` or `Vec`.
 pub trait IndexValues<'a> {
-    /// The type of the index values.
+    /// The type of one index value, such as `String` for a `Vec<String>`.
     type Item: 'a;
 
     /// Returns the index values in `self`, such as the elements of a `Vec`.

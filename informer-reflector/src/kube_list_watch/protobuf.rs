@@ -28,8 +28,8 @@ impl Protobuf {
         self.is_known && !self.is_disabled.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the server refuses protobuf. If so, disables protobuf. Returns `true` even
-    /// if an earlier refusal has already disabled protobuf.
+    /// Returns whether `error` is the server's refusal of protobuf, and if so, disables protobuf. A
+    /// second refusal also returns `true`.
     pub(super) fn observe_refusal(&self, error: &ListWatchError) -> bool {
         // 406 is Not Acceptable, and 415 is Unsupported Media Type.
         let is_refused = error.status().is_some_and(|status| matches!(status.code, 406 | 415));
