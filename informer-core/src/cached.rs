@@ -19,8 +19,8 @@ use crate::{Encoded, KeyError, ObjectKey, ResourceVersion, Uid};
 
 /// A shared, immutable object that is cheap to clone.
 ///
-/// It dereferences to the object. Key, resource version and UID are computed once and stored in the
-/// same allocation as the object.
+/// It dereferences to the object. Key, resource version and UID are computed once and stored with
+/// the object.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -38,8 +38,9 @@ use crate::{Encoded, KeyError, ObjectKey, ResourceVersion, Uid};
 /// ```
 ///
 /// An informer can store objects [encoded](crate::Storage::Encoded). Dereferencing a handle to an
-/// encoded object decodes the object, and the decoded object stays in memory at least until this
-/// handle and its clones are dropped. [`read`](Self::read) does not keep the decoded object.
+/// encoded object decodes the object if necessary. The decoded object then stays in memory at least
+/// until this handle and its clones are dropped. A [`read`](Self::read) does not make the handle
+/// keep the decoded object.
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Cached<K> {
@@ -50,8 +51,8 @@ pub struct Cached<K> {
 /// A placeholder for the type of the objects, in code that does not depend on this type.
 ///
 /// An informer works with `Cached<AnyObject>`, so that a program contains the informer's code once
-/// and not once per type. Only the functions that users call have the real type; they convert
-/// handles with [`Cached::cast`].
+/// and not once per type. The functions that users call have the real type; they convert handles,
+/// for example with [`Cached::cast`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum AnyObject {}
@@ -109,7 +110,8 @@ impl<K: Send + Sync + 'static> Cached<K> {
 }
 
 impl<K: 'static> Cached<K> {
-    /// Converts the handle to or from [`AnyObject`], without a check of the type.
+    /// Converts the handle to or from [`AnyObject`], without a check of the type. If `T` and `K`
+    /// are the same type, returns the handle unchanged. Otherwise:
     ///
     /// - If `T` is the type of the object, the result can be dereferenced. A closed handle becomes
     ///   an open handle.
@@ -190,7 +192,7 @@ impl<K> Cached<K> {
     }
 
     /// Returns the number of bytes of the [encoded](crate::Storage::Encoded) object, without the
-    /// dictionary of a compressed object; `None` if the object is decoded.
+    /// dictionary of a compressed object; `None` if the object is not encoded.
     #[doc(hidden)]
     #[must_use]
     pub fn encoded_len(&self) -> Option<usize> {
@@ -217,8 +219,8 @@ impl<K> Cached<K> {
 }
 
 impl<K: 'static> Cached<K> {
-    /// Calls a function with the object. An encoded object is decoded for this call, and this
-    /// handle does not keep the decoded object.
+    /// Calls a function with the object, and decodes an encoded object first if necessary. Unlike a
+    /// dereference, this call does not make the handle keep the decoded object.
     pub fn read<R>(&self, function: impl FnOnce(&K) -> R) -> R {
         if self.is_encoded() { function(&Self::from_handle(self.handle.reopened())) } else { function(self) }
     }

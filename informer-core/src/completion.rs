@@ -29,7 +29,7 @@ struct State {
 /// The error of [`Completion::wait`] if the completion was cancelled. The event will never happen,
 /// for one of these reasons:
 ///
-/// - The informer or the handler has stopped.
+/// - The informer, the handler or the queue has stopped.
 /// - The event is the sync of a namespace, and the namespace was removed before it was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(

@@ -4,7 +4,8 @@
 //! Objects of one family, for example the pods of one `ReplicaSet`, differ in few bytes. The bytes
 //! of a family's second object become the base of the family: the dictionary for the later objects
 //! of this family. The base is freed with the last object that was compressed with it. The next
-//! object of the family then becomes the new base.
+//! object of the family then becomes the new base, or counts as the first one if
+//! [`Families::sweep`] has removed the family meanwhile.
 //!
 //! The dictionary for the first object of each family is the common base: the bytes of the first
 //! object that the [`Compressor`] compressed, from any family.
@@ -22,8 +23,12 @@ const MIN_SWEEP: usize = 1024;
 
 pub(crate) enum Bytes {
     Plain(Box<[u8]>),
-    Compressed { bytes: Box<[u8]>, plain_len: u32, base: Arc<[u8]> },
+    Compressed { bytes: Box<[u8]>, plain_len: u32, base: Arc<Base> },
 }
+
+/// The bytes of a base. They have an allocation of their own, because an `Arc` frees its own
+/// allocation only when the last `Weak` is dropped, too.
+type Base = Box<[u8]>;
 
 impl Bytes {
     pub(crate) fn plain(&self) -> Cow<'_, [u8]> {
@@ -52,12 +57,12 @@ pub(crate) struct Compressor {
 
 #[derive(Default)]
 struct Families {
-    /// The base of each family. `None` if only one object of the family has been compressed, with
-    /// the common base.
-    by_name: HashMap<Box<str>, Option<Weak<[u8]>>, RandomState>,
+    /// The base of each family. `None` if only the first object of the family has been compressed,
+    /// with the common base.
+    by_name: HashMap<Box<str>, Option<Weak<Base>>, RandomState>,
     /// The bytes of the first object that was compressed: the base of the first object of each
     /// family, and of objects without a family.
-    common: Option<Arc<[u8]>>,
+    common: Option<Arc<Base>>,
     /// Twice the number of families that the last [`sweep`](Self::sweep) kept. With fewer families
     /// than this number, `sweep` removes nothing.
     sweep_at: usize,
@@ -79,8 +84,8 @@ impl Compressor {
 }
 
 impl Families {
-    fn base_of(&mut self, plain: &[u8], family: &str) -> Arc<[u8]> {
-        let common = Arc::clone(self.common.get_or_insert_with(|| plain.into()));
+    fn base_of(&mut self, plain: &[u8], family: &str) -> Arc<Base> {
+        let common = Arc::clone(self.common.get_or_insert_with(|| Arc::new(plain.into())));
         if family.is_empty() {
             return common;
         }
@@ -90,7 +95,7 @@ impl Families {
             return common;
         };
         own.as_ref().and_then(Weak::upgrade).unwrap_or_else(|| {
-            let base: Arc<[u8]> = plain.into();
+            let base = Arc::new(plain.into());
             *own = Some(Arc::downgrade(&base));
             base
         })

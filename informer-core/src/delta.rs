@@ -17,8 +17,8 @@ pub enum Delta<K> {
     Added(Cached<K>),
     /// The watch reported a new version of an object.
     Updated(Cached<K>),
-    /// A list contained a new object, or an object whose version differs from the newest version
-    /// that the queue or the consumer's store has.
+    /// A list contained a new object, or an object that is not the [same
+    /// version](Cached::same_version) as the newest one of the queue or the consumer's store.
     Replaced(Cached<K>),
     /// A resync is due for the object with this key, which the consumer's store contains.
     Sync(ObjectKey),
@@ -87,8 +87,8 @@ pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 /// If the watch reported the deletion with the object's last state, [`is_exact`](Self::is_exact) is
 /// `true` and [`last_known`](Self::last_known) is that state. Otherwise the deletion is a
 /// tombstone: usually it was inferred from a later list that lacks the object. The last known state
-/// of a tombstone is the newest state that this process received, and can be older than the
-/// object's last state.
+/// of a tombstone is the newest state that this process has, and can be older than the object's
+/// last state.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(RefCastCustom)]
@@ -114,7 +114,7 @@ impl<K> Deleted<K> {
     }
 
     /// Returns a tombstone, usually for an object that a later list lacks. `last_known` is the
-    /// newest state of the object that this process received, if any.
+    /// newest state of the object that this process has, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
         Self::new(key, last_known, false)
@@ -143,8 +143,8 @@ impl<K> Deleted<K> {
         Deleted { inner, _type: PhantomData }
     }
 
-    /// Calls `test` with [`last_known`](Self::last_known) and [`previous`](Self::previous), if they
-    /// are present. Returns whether one of these calls returns `true`.
+    /// Returns whether `test` returns `true` for [`last_known`](Self::last_known) or
+    /// [`previous`](Self::previous), if they are present.
     pub(crate) fn any(&self, test: impl Fn(&Cached<AnyObject>) -> bool) -> bool {
         self.inner.last_known.iter().chain(&self.inner.previous).any(test)
     }
@@ -186,7 +186,7 @@ impl<K> Deleted<K> {
 
     /// Returns the newest known state of the deleted object; `None` if no state is known.
     ///
-    /// In an event that a handler receives, the state is always known.
+    /// In an event that a handler of an informer receives, the state is always known.
     #[must_use]
     pub fn last_known(&self) -> Option<&Cached<K>> {
         self.inner.last_known.as_ref().map(Cached::cast_ref)
@@ -212,7 +212,7 @@ impl<K> Deleted<K> {
     ///
     /// A handler with a [filter](crate::Filtered) also receives a deletion when an update changes
     /// an object so that the filter rejects it. For this deletion, `is_exact` returns `true`, and
-    /// `last_known` is the last state of the object that passed the filter.
+    /// `last_known` is the state of the object before this update.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.inner.exact

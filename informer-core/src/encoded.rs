@@ -24,19 +24,20 @@ pub enum Storage {
     /// Decoded: reading an object costs nothing.
     #[default]
     Decoded,
-    /// As bytes in the encoding of the API server, protobuf or JSON, without the fields that the
-    /// informer prunes, such as `metadata.managedFields`. A type that is not of k8s-openapi, such
-    /// as a slim view (a struct with some of the fields), is kept as JSON with only the fields that
-    /// the type has.
+    /// As bytes, usually in the encoding of the API server, protobuf or JSON, without the fields
+    /// that the informer prunes, such as `metadata.managedFields`. A type that is not of
+    /// k8s-openapi, such as a slim view (a struct with some of the fields), is kept as JSON without
+    /// most of the fields that the type lacks.
     ///
-    /// An object is decoded when a handle to the object is dereferenced or an index function reads
-    /// the object. The decoded object is freed when all handles that were dereferenced have been
-    /// dropped, except that a few recently decoded objects stay in memory. Relists, lookups by
-    /// key or namespace, and reading keys, resource versions or UIDs decode nothing.
+    /// A stored object is decoded when a handle to the object is dereferenced or an index function
+    /// reads the object. The decoded object is freed when all handles that were dereferenced have
+    /// been dropped, except that a few recently decoded objects stay in memory. Relists, lookups by
+    /// key or namespace, and reading keys, resource versions or UIDs decode no stored object.
     /// [`Cached::metadata`](crate::Cached::metadata) and label selectors decode only the metadata.
     ///
     /// If the informer has a transform, or if the source cannot return encoded objects, objects are
-    /// decoded when they arrive, and are then encoded as JSON.
+    /// decoded when they arrive, and are then encoded as JSON. An object that cannot be encoded
+    /// stays decoded.
     Encoded,
     /// As the bytes of [`Encoded`](Self::Encoded), compressed. An object is stored as its
     /// differences from another object, usually one with the same owner, such as another pod of its

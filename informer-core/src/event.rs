@@ -88,20 +88,6 @@ impl Event<AnyObject> {
         self.any(Cached::is_in_use)
     }
 
-    /// Returns whether this event has a closed handle that possibly no previous event had.
-    ///
-    /// - Add or update: the new object counts. An update's old object was in a previous event.
-    /// - Delete: all objects of the event count, because the last state before the deletion can be
-    ///   new.
-    /// - Resync or release: always `false`, because the object was in a previous event.
-    pub(crate) fn has_new_closed_handle(&self) -> bool {
-        match self {
-            Self::Added { object, .. } | Self::Updated { new: object, .. } => object.is_closed(),
-            Self::Deleted(deleted) => deleted.any(Cached::is_closed),
-            Self::Resynced(_) | Self::Released(_) => false,
-        }
-    }
-
     /// Returns whether this event has a closed handle, which cannot be dereferenced.
     pub(crate) fn is_closed(&self) -> bool {
         self.any(Cached::is_closed)

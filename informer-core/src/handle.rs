@@ -1,10 +1,9 @@
 //! [`Handle`]: a pointer to an object of any type, with the object's key, resource version and UID.
 //!
-//! The handles of encoded objects are of two kinds. A store or queue has closed handles, which
-//! can't be dereferenced. For a reader, [`Handle::open`] creates an open handle, which points to
-//! the closed handle. The first dereference of an open handle decodes the object, and the handle
-//! then keeps the decoded object. So the decoded object is freed with the reader's handle and not
-//! with the store's.
+//! The handles of encoded objects are of two kinds. A store has closed handles, which can't be
+//! dereferenced. For a reader, [`Handle::open`] creates an open handle, which points to the closed
+//! handle. The first dereference of an open handle decodes the object, and the handle then keeps
+//! the decoded object. So the store's handle does not keep the decoded object in memory.
 
 use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
@@ -30,7 +29,8 @@ pub(crate) enum Kind {
 }
 
 /// The data that identifies an object and its version.
-// `repr(C)` keeps the key first, in the same cache line as the reference count: a lookup reads both.
+// `repr(C)` keeps the key first, usually in the cache line of the reference count: a lookup reads
+// both.
 #[repr(C)]
 pub(crate) struct Identity {
     pub(crate) key: ObjectKey,

@@ -1,8 +1,9 @@
 //! [`ObjectKey`]: identifies an object among the objects of its resource, as `namespace/name` or
 //! `name`.
 //!
-//! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of
-//! tools/cache/store.go. Here, the string is built and hashed once, and then shared.
+//! client-go: `MetaNamespaceKeyFunc` and `SplitMetaNamespaceKey` of tools/cache/store.go, and
+//! `ObjectName` of tools/cache/object-names.go. Here, the string is built and hashed once, and then
+//! shared.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -12,9 +12,10 @@ use crate::{Cached, Delta, ObjectKey, ResourceVersion};
 /// Receives the changes and lists of a reflector, in the server's order and from one task.
 pub trait ReflectorStore<K>: Send + Sync + 'static {
     /// Applies changes that a watch has reported. With this call, the store has received all
-    /// changes up to `resource_version`; an empty version means that the version is unknown.
+    /// changes up to `resource_version`, except those of quarantined objects; an empty version
+    /// means that the version is unknown.
     ///
-    /// A call without changes reports a bookmark.
+    /// A call without changes only reports the version, usually that of a bookmark.
     #[doc(alias = "Bookmark")]
     fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
 
@@ -44,8 +45,8 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
     /// stored one.
     fn replace(&self, replacement: Replacement<K>);
 
-    /// Returns a future to await before the next [`apply`](Self::apply) or
-    /// [`list_part`](Self::list_part), if too many changes are unprocessed. Default: `None`.
+    /// Returns a future to await between two reads from the server, if too many changes are
+    /// unprocessed. Default: `None`.
     ///
     /// While the reflector waits, it reads nothing from the server, so memory stays bounded.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {

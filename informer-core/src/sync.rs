@@ -1,5 +1,6 @@
-//! The synchronization primitives of this crate. With `--cfg informer_loom`, these are primitives
-//! of loom and models built from them, so that `tests/loom` can run all interleavings of threads.
+//! Synchronization primitives of this crate. With `--cfg informer_loom`, these are primitives of
+//! loom and models built from them, so that `tests/loom` can run all interleavings of threads with
+//! at most three preemptions.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -23,7 +24,8 @@ mod real {
     }
 }
 
-/// Types with the same methods as those in module `real`, built from loom's primitives.
+/// Types with those methods of the types in module `real` that this crate uses, built from loom's
+/// primitives.
 #[cfg(informer_loom)]
 mod model {
     use std::future::Future;
@@ -62,8 +64,8 @@ mod model {
         broadcasts: u64,
         next: u64,
         waiting: Vec<(u64, Waker)>,
-        /// The IDs of [`Notified`] futures that [`Notify::notify_one`] has woken. An ID is removed
-        /// when its future is polled or dropped.
+        /// The IDs of [`Notified`] futures that have been woken with a permit of
+        /// [`Notify::notify_one`]. An ID is removed when its future is polled or dropped.
         chosen: Vec<u64>,
     }
 

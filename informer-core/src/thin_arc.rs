@@ -23,7 +23,7 @@ pub(crate) struct ThinArc {
 
 /// The start of each allocation. Its layout does not depend on the object's type.
 // `repr(C)` keeps the fields in this order: a lookup reads the reference count and the key, which is
-// the first field of the identity, so both are in one cache line.
+// the first field of the identity, so both are close together, often in one cache line.
 #[repr(C)]
 struct Start {
     references: AtomicU32,
@@ -50,8 +50,8 @@ struct ObjectType {
     free: unsafe fn(NonNull<Start>),
 }
 
-/// The maximum number of references. Beyond this number, the program aborts as it does for `Arc`.
-// An overflow would free the object while it is in use. This many pointers take 16 GB.
+/// The number of references above which a clone aborts the program, as for `Arc`.
+// An overflow would free the object while it is in use. This many pointers take 16 GiB.
 const MAX_REFERENCES: u32 = u32::MAX / 2;
 
 // Checks that identities are `Send` and `Sync`, as the implementations of both traits below require.

@@ -1,5 +1,5 @@
-//! [`Uid`]: the unique identifier that the server assigns to an object. A UID in UUID form is
-//! stored in sixteen bytes.
+//! [`Uid`]: the unique identifier that the server assigns to an object. A lower-case UUID is stored
+//! in sixteen bytes.
 
 use std::fmt;
 use std::sync::Arc;

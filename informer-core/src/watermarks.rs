@@ -1,6 +1,7 @@
 //! [`Watermarks`]: the watermark of each namespace, when each namespace has its own watch.
 //!
 //! The store's objects of a namespace equal the server's state at the watermark of the namespace.
+//! Exceptions are quarantined objects and incomplete lists (I10 in ARCHITECTURE.md).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub struct NamespaceProgress {
     /// The name of the namespace.
     pub namespace: Arc<str>,
     /// The watermark. Empty if the server sent no resource version with the last list of the
-    /// namespace.
+    /// namespace, and none since.
     ///
     /// `None` if the namespace is no longer watched: the feed with the ID `feed` was
     /// [released](crate::NamespaceFeed::release). After the batch, the store contains no objects of
@@ -53,7 +54,7 @@ impl Watermarks {
 
     /// Returns the watermark of a namespace: the resource version that the store has reached for
     /// this namespace. Returns `None` if the initial list of the namespace has not been processed,
-    /// or if the namespace is no longer watched.
+    /// or if the namespace was removed and its objects have left the store.
     #[must_use]
     pub fn get(&self, namespace: &str) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).map(|(_, version)| version)
@@ -72,7 +73,7 @@ impl Watermarks {
     }
 
     /// Returns whether there are no watermarks, because the store has not processed the initial
-    /// list of any watched namespace.
+    /// list of any namespace that has its own watch.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_namespace.is_empty()

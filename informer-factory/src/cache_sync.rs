@@ -1,6 +1,6 @@
 //! [`wait_for_cache_sync`]: waits until informers and handlers are synced.
 //!
-//! client-go: `WaitForCacheSync` and `WaitFor` of `tools/cache/shared_informer.go`, which poll.
+//! client-go: `WaitForCacheSync`, which polls, and `WaitFor` of `tools/cache/shared_informer.go`.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub enum NamespaceWatch {
     Unrecorded,
     /// The cache watches the namespace.
     Watched {
-        /// Cancelled when the cache stops watching the namespace, before the first of the
+        /// Cancelled when the namespace is removed from the cache, before the first of the
         /// namespace's objects leaves the store. Never cancelled if the namespaces of the cache
         /// cannot be removed.
         removed: CancellationToken,
@@ -169,7 +169,7 @@ impl CacheSync for HandlerRegistration {
 #[error("these caches are not synced: {}", pending.join("; "))]
 #[non_exhaustive]
 pub struct NotSynced {
-    /// A description of each cache that is not synced, with the reason.
+    /// Descriptions of caches that are not synced, with the reasons.
     pub pending: Vec<String>,
 }
 

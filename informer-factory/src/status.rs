@@ -2,8 +2,10 @@
 //! the result of a comparison with the server.
 //!
 //! `SharedInformerFactory` returns [`FactoryHealth`] and [`InformerReport`], `SharedIndexInformer`
-//! returns [`InformerState`], [`SourceStatus`] and [`Verification`], and `HandlerRegistration`
-//! returns [`HandlerStats`]. The other types are parts of these.
+//! returns [`InformerState`], [`SourceStatus`], and [`Verification`] or [`VerifyError`],
+//! `HandlerRegistration` returns [`HandlerStats`], and `Indexer` returns [`IndexFailure`]. The
+//! function in `ReflectorConfig::on_failure` receives [`ListWatchFailure`]. The other types are
+//! parts of these.
 
 pub use informer_core::HandlerStats;
 pub use informer_reflector::{Health, ListRecord, ListWatchFailure, NextRequest};

@@ -20,12 +20,13 @@ pub struct Pending<K> {
     pub deltas: Deltas<K>,
     pub(super) initial: bool,
     /// Whether the item has been requeued and no newer change of its key has been queued since. The
-    /// next change then replaces the changes of the item.
+    /// next change then replaces the changes of the item, except a deletion or release.
     pub(super) requeued: bool,
 }
 
 impl<K> Pending<K> {
-    /// Returns whether the object comes from the initial list.
+    /// Returns whether the item belongs to the initial list. The item can also be the deletion of
+    /// an object that this list lacks.
     #[must_use]
     #[doc(alias = "isInInitialList")]
     pub fn is_in_initial_list(&self) -> bool {
@@ -52,10 +53,10 @@ impl<K> Clone for Pending<K> {
 /// Changes that the consumer has taken from a [`DeltaFifo`](crate::DeltaFifo), with one item per
 /// key.
 ///
-/// A batch is in flight until it is dropped. Until then, the next pop waits. When the queue
-/// compares a list with the store, it treats the changes of the batch as not yet applied to the
-/// store. Drop a batch only after its changes have been applied to the store. If a batch is dropped
-/// by a panic, its items are requeued.
+/// A batch is in flight until it is dropped. Until then, no other batch can be taken. When the
+/// queue compares a list with the store, it treats the changes of the batch as not yet applied to
+/// the store. Drop a batch only after its changes have been applied to the store. If a batch is
+/// dropped by a panic, its items are requeued.
 pub struct Batch<K: 'static> {
     queue: Arc<Shared<K>>,
     taken: Taken<K>,
@@ -99,7 +100,7 @@ impl<K: 'static> Batch<K> {
     ///
     /// The item becomes the last item of the queue. If newer changes of its key are already queued,
     /// or are queued before the item is taken again, the item is dropped, because the newer changes
-    /// replace it. Exception: a change that removes the object ([`Delta::Deleted`] or
+    /// replace it. Exception: one change that removes the object ([`Delta::Deleted`] or
     /// [`Delta::Released`]) is kept, before the newer changes.
     ///
     /// After this call, [`watermark`](Self::watermark) returns `None` for this batch, and for each
@@ -108,12 +109,14 @@ impl<K: 'static> Batch<K> {
     /// changes nothing.
     ///
     /// Requeue items before you read [`watermark`](Self::watermark) and
-    /// [`completes_initial_list`](Self::completes_initial_list), because requeuing changes both.
+    /// [`completes_initial_list`](Self::completes_initial_list), because requeuing can change both.
     ///
     /// # Panics
     /// Panics if there is no item at `position`.
     #[doc(alias = "AddIfNotPresent")]
     pub fn requeue(&mut self, position: usize) {
+        let count = self.items().len();
+        assert!(position < count, "no item at position {position}: the batch has {count} items");
         if self.requeued.insert(position) {
             self.queue.change(|state| state.requeue(&mut self.taken, position));
         }
@@ -160,7 +163,7 @@ impl<K: 'static> Batch<K> {
         self.taken.watermark.as_ref()
     }
 
-    /// Returns the namespaces whose watermark changes when this batch has been processed. The
+    /// Returns the namespaces whose watermark can change when this batch has been processed. The
     /// watermark of a namespace is the resource version that the consumer's store has reached for
     /// this namespace. Empty if the queue has one input for all namespaces, and not one
     /// [`NamespaceFeed`](crate::NamespaceFeed) per namespace.

@@ -74,8 +74,8 @@ impl<K: 'static> Drop for TakeBlock<'_, K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Queues the new and changed objects of a complete list, then a deletion for each object that
-    /// the list lacks.
+    /// Queues the new and changed objects of a whole list, then a deletion for each object that the
+    /// list lacks.
     pub(super) fn replace(&self, listed: &Listed<K>) {
         let tombstone = |last: Cached<K>| Delta::Deleted(Deleted::missed(last.key().clone(), Some(last)));
         let changes = self.difference(listed, tombstone);
@@ -91,9 +91,9 @@ impl<K: 'static> Shared<K> {
     /// Queues a [`Delta::Released`] for each object of a namespace that is no longer watched.
     ///
     /// If the feed of the namespace has received neither a list nor a change, queues nothing, and
-    /// returns the feed's [`released`](super::feeds::FeedCompletions::released) completion, which
+    /// returns the feed's [`released`](super::feeds::FeedCompletions::released) completions, which
     /// the caller must set now. Returns an empty list if the consumer must first remove objects of
-    /// the namespace, or if the feed was released before.
+    /// the namespace, if the namespace has an earlier feed, or if the feed was released before.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, Delta::Released);

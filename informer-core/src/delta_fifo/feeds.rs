@@ -17,7 +17,8 @@ use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Neither a part of the initial list nor a change has arrived from this namespace yet.
+    /// Neither a part of the initial list nor a change has arrived from this namespace yet. If the
+    /// queue has no store, parts do not count.
     Awaited,
     /// A first part of the initial list, or a change, has arrived from this namespace. The initial
     /// list has not ended yet.
@@ -40,7 +41,7 @@ struct Feed {
     is_optional: bool,
     newest: ResourceVersion,
     /// Whether the next [`Progress`] must contain this namespace, because the namespace has a new
-    /// resource version or has been released.
+    /// resource version, has been released, or must be reported again.
     has_progress: bool,
     synced: Completion,
     /// The completions to set when the consumer has removed the objects of this feed.
@@ -63,8 +64,8 @@ impl Feed {
 pub(super) struct FeedCompletions {
     /// Set when the consumer has processed the namespace's initial list.
     pub(super) synced: Completion,
-    /// Set when the namespace is no longer watched and the consumer has removed all objects of the
-    /// namespace.
+    /// Set when this feed has been released, and the consumer has removed the objects of this feed
+    /// and of earlier feeds of the namespace.
     pub(super) released: Completion,
 }
 
@@ -79,10 +80,10 @@ impl FeedCompletions {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// The lowest resource version of all watched namespaces ([`Feeds::minimum`]). `None` if the
-    /// value is the same as in the last report.
+    /// consumer already has this value.
     pub(super) minimum: Option<ResourceVersion>,
-    /// The namespaces with a new resource version, and the removed namespaces whose objects have
-    /// all been removed.
+    /// The namespaces with a resource version that is new or must be reported again, and the
+    /// removed namespaces whose objects have all been removed.
     pub(super) namespaces: Vec<NamespaceProgress>,
 }
 
@@ -165,8 +166,8 @@ impl Feeds {
         self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// Records that all namespaces of the queue's initial list have been [added](Self::add). The
-    /// queue is not synced before this call.
+    /// Records that all namespaces of the queue's initial list have been [added](Self::add). A
+    /// queue with feeds is not synced before this call.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
@@ -211,14 +212,14 @@ impl Feeds {
         }
     }
 
-    /// Returns whether something has arrived through the feed of the key's namespace, but no
-    /// complete list.
+    /// Returns whether something has arrived through the feed of the key's namespace, but no whole
+    /// list.
     pub(super) fn is_arriving(&self, key: &ObjectKey) -> bool {
         let is_its = |feed: &Feed| feed.stage == Stage::Arriving && key.namespace() == Some(&*feed.namespace);
         self.feeds.iter().any(is_its)
     }
 
-    /// Records that a complete list of this namespace has arrived, with this resource version.
+    /// Records that a whole list of this namespace has arrived, with this resource version.
     pub(super) fn end_list(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id) {
             feed.stage = Stage::Complete;
@@ -229,7 +230,7 @@ impl Feeds {
     }
 
     /// Sets the newest resource version of this namespace, which the next [`Progress`] reports.
-    /// Does nothing before the first complete list, or if `resource_version` is empty.
+    /// Does nothing before the first whole list, or if `resource_version` is empty.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         let feed = self.get_mut(id).filter(|feed| feed.stage == Stage::Complete);
         if let Some(feed) = feed.filter(|_| !resource_version.is_empty()) {
@@ -242,9 +243,8 @@ impl Feeds {
     /// Records that the namespace of this feed is no longer watched.
     ///
     /// - If the feed has received neither a list nor a change, deletes the feed. Returns the feed's
-    ///   `released` completions, which the caller must set now. If the consumer must still remove
-    ///   objects of an earlier feed of this namespace, the completions move to the earlier feed,
-    ///   and the returned list is empty.
+    ///   `released` completions, which the caller must set now. If there is an earlier feed of this
+    ///   namespace, the completions move to the earlier feed, and the returned list is empty.
     /// - If the feed has received a list or a change, returns `None`. The caller must then queue a
     ///   removal of each object of the namespace.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
@@ -322,8 +322,9 @@ impl Feeds {
         completed
     }
 
-    /// Records that the queue was closed and has no batch to process. Returns the completions that
-    /// the caller must cancel while the queue is not locked.
+    /// Records that the queue has ended: it is closed and has no batch to process, or was abandoned
+    /// or dropped. Returns the completions that the caller must cancel while the queue is not
+    /// locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_finished = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

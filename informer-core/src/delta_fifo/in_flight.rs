@@ -47,7 +47,8 @@ pub(super) struct Taken<K> {
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
     pub(super) namespaces: Vec<NamespaceProgress>,
-    /// `Batch::wait_for_more` waits while the queue's `arrivals` equal this number.
+    /// `Batch::wait_for_more` waits while the queue's `arrivals` equal this number and the queue is
+    /// open.
     pub(super) arrivals: u64,
 }
 

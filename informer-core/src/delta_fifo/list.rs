@@ -1,12 +1,13 @@
-//! Lists in the queue: [`Listed`] is a complete list, indexed by key; [`State::list_part`] handles
-//! the parts of a list that is still arriving.
+//! Lists in the queue: [`Listed`] is a whole list, indexed by key; [`State::list_part`] handles the
+//! parts of a list that is still arriving.
 //!
 //! A feed is the queue's input for one namespace. Without feeds, the queue's initial list is the
-//! first complete list. With feeds, each namespace has an initial list: its first complete list.
-//! The queue's initial list then consists of the initial lists of all namespaces whose feed was
-//! created before [`DeltaFifo::start_feeds`](crate::DeltaFifo::start_feeds). It does not wait for
-//! namespaces that have been made optional, for example because the API server refuses to list
-//! them.
+//! first whole list; if the queue's first input is a change, there is no initial list. With feeds,
+//! each namespace has an initial list: its first whole list. The queue's initial list then consists
+//! of the initial lists of all namespaces whose feed was created before
+//! [`DeltaFifo::start_feeds`](crate::DeltaFifo::start_feeds). If one of them has been listed, the
+//! queue's initial list does not wait for namespaces that have been made optional, for example
+//! because the API server refuses to list them.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) struct Scope {
     pub(super) namespace: Arc<str>,
 }
 
-/// A complete list, indexed by key before the queue is locked.
+/// A whole list, indexed by key before the queue is locked.
 pub(super) struct Listed<K> {
     objects: Vec<Cached<K>>,
     /// The position of each key in `objects`. If a key is listed twice, the last object counts.
@@ -176,8 +177,8 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Records the resource version of a complete list, before its changes are queued. Returns
-    /// `false` if its namespace is no longer watched. The caller must then queue nothing.
+    /// Records the resource version of a whole list, before its changes are queued. Returns `false`
+    /// if its namespace is no longer watched. The caller must then queue nothing.
     pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
             Some(scope) if !self.feeds.is_watched(scope.id) => return false,
@@ -187,7 +188,7 @@ impl<K: 'static> State<K> {
         true
     }
 
-    /// Records that all changes of a complete list have been queued. `first` is the result of
+    /// Records that all changes of a whole list have been queued. `first` is the result of
     /// [`first_list`](Self::first_list) before the call of [`begin_list`](Self::begin_list).
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {

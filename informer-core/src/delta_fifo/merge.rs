@@ -9,9 +9,10 @@
 //!
 //! - Of a deletion and a release, the deletion.
 //! - Of two releases, the later one.
-//! - Of two deletions, the earlier one. Exception: the later one if it is that of the same object and
-//!   has the object's final state ([`Deleted::is_exact`](crate::Deleted::is_exact)), or if the
-//!   earlier one has no state of the object.
+//! - Of two deletions, the earlier one. Exception: the later one if it is that of the same object
+//!   (an unknown UID counts as the same) and has the object's final state
+//!   ([`Deleted::is_exact`](crate::Deleted::is_exact)), or if the earlier one has no state of the
+//!   object.
 
 use smallvec::smallvec;
 

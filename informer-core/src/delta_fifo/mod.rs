@@ -2,8 +2,9 @@
 //! `tools/cache/delta_fifo.go`.
 //!
 //! Note: a popped change is in flight until its [`Batch`] is dropped: the change is not queued any
-//! more, and possibly not in the store yet. To find the objects that a list changes, the queue
-//! compares the list with the queued changes, the batch in flight and the store.
+//! more (unless it is [requeued](Batch::requeue)), and possibly not in the store yet. To find the
+//! objects that a list changes, the queue compares the list with the queued changes, the batch in
+//! flight and the store.
 //!
 //! Lock order: the queue's lock, then the locks that [`KnownObjects`] takes, such as the store's.
 
@@ -142,8 +143,9 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Ends all waits for an initial list, or for the release of a namespace, with an error: no
-    /// further batch will be processed.
+    /// Ends all waits for an initial list, or for the release of a namespace, with an error. Call
+    /// this when the queue has ended: it is closed and all its changes have been processed, it is
+    /// [abandoned](DeltaFifo::abandon), or its last handle is dropped.
     fn cancel_completions(&self) {
         // I12: every wait ends.
         let of_feeds = self.state.lock().feeds.end();
@@ -160,8 +162,8 @@ impl<K: 'static> Drop for Shared<K> {
 
 impl<K: 'static> DeltaFifo<K> {
     /// Returns an empty queue without access to a store. A list then queues all of its objects,
-    /// except those that already have an unprocessed change with the same version. For an object
-    /// that the list lacks, a deletion is queued only if the object has an unprocessed change.
+    /// except those whose newest unprocessed change has the same version. For an object that the
+    /// list lacks, a deletion is queued only if the object has an unprocessed change.
     #[must_use]
     pub fn new() -> Self {
         Self::with_known(None)
@@ -287,7 +289,7 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Closes the queue after its consumer has ended: no further batch will be processed. Every
-    /// wait for [`synced`](Self::synced) ends at once with an error. In contrast,
+    /// remaining wait for [`synced`](Self::synced) ends at once with an error. In contrast,
     /// [`close`](Self::close) lets the consumer process the queued changes first.
     pub fn abandon(&self) {
         self.close();
@@ -313,16 +315,15 @@ impl<K: 'static> DeltaFifo<K> {
     }
 
     /// Returns a [`Completion`] that is set when the consumer has processed the initial list. A
-    /// batch counts as processed when it is dropped. If the first input of the queue is a change,
-    /// for example from [`add`](Self::add), there is no initial list: the completion is set when
-    /// this change is queued.
+    /// batch counts as processed when it is dropped, unless a panic drops it. If the first input of
+    /// a queue without [feeds](Self::feed) is a change, for example from [`add`](Self::add), there
+    /// is no initial list: the completion is set when this change is queued.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.synced.clone()
     }
 
-    /// Returns whether the completion [`synced`](Self::synced) is set: the consumer has processed
-    /// the initial list.
+    /// Returns whether the completion [`synced`](Self::synced) is set.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.synced.has_synced()
@@ -339,9 +340,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// Receives one part of a list and returns its objects. If the queue or the [consumer's
-    /// store](Self::with_known_objects) already has the same version of an object, returns the
-    /// existing handle of this object.
+    /// Receives one part of a list and returns its objects. For an object whose newest version in
+    /// the queue or the [consumer's store](Self::with_known_objects) is the same version, returns
+    /// the existing handle.
     ///
     /// If the list is the initial list and the queue has access to the store, queues the new and
     /// changed objects of this part at once. Otherwise [`replace`](ReflectorStore::replace) queues
@@ -357,7 +358,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
 
     /// Queues a [`Delta::Replaced`] for each new or changed object. If the list is
     /// [complete](Replacement::complete), then queues a deletion for each object that the list
-    /// lacks and that is queued, in flight or in the store. Unchanged objects are not queued.
+    /// lacks and that is queued, in flight or in the store, unless the object's newest change is a
+    /// removal already. Unchanged objects are not queued.
     fn replace(&self, replacement: Replacement<K>) {
         let listed = Listed::new(replacement, None);
         self.shared.replace(&listed);

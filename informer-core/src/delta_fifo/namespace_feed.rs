@@ -37,8 +37,9 @@ impl<K: 'static> DeltaFifo<K> {
     /// feed of the same namespace may receive lists and changes.
     ///
     /// The queue is [synced](Self::synced) when the consumer has processed the initial list of each
-    /// namespace whose feed was created before [`start_feeds`](Self::start_feeds). The queue does
-    /// not wait for [optional](NamespaceFeed::make_optional) namespaces.
+    /// namespace whose feed was created before [`start_feeds`](Self::start_feeds) and has not been
+    /// released. The queue does not wait for [optional](NamespaceFeed::make_optional) namespaces,
+    /// unless all namespaces are optional.
     #[must_use]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
         let namespace: Arc<str> = namespace.into();
@@ -86,8 +87,9 @@ impl<K: 'static> NamespaceFeed<K> {
     }
 
     /// Returns a [`Completion`] that is set when [`release`](Self::release) has been called and the
-    /// consumer has removed the objects of the namespace. The completion is cancelled if the queue
-    /// ends first: it is closed and empty, or [abandoned](DeltaFifo::abandon).
+    /// consumer has removed the objects of this feed, and of earlier feeds of the namespace. The
+    /// completion is cancelled if the queue ends first: it is closed and all its changes have been
+    /// processed, or it is [abandoned](DeltaFifo::abandon).
     #[must_use]
     pub fn released(&self) -> Completion {
         self.completions.released.clone()
@@ -150,8 +152,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
     }
 
     /// Receives one part of a list. Drops objects of other namespaces, and returns the objects of
-    /// this namespace. If the queue or the [consumer's store](DeltaFifo::with_known_objects)
-    /// already has the same version of an object, returns the existing handle of this object.
+    /// this namespace. For an object whose newest version in the queue or the [consumer's
+    /// store](DeltaFifo::with_known_objects) is the same version, returns the existing handle.
     ///
     /// If the list is the initial list of this namespace and the queue has access to the store,
     /// queues the new and changed objects of this part at once. Otherwise
@@ -168,7 +170,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
 
     /// Queues a [`Delta::Replaced`] for each new or changed object of the namespace. If the list is
     /// [complete](Replacement::complete), then queues a deletion for each object of the namespace
-    /// that the list lacks and that is queued, in flight or in the store.
+    /// that the list lacks and that is queued, in flight or in the store, unless the object's
+    /// newest change is a removal already. A [released](Self::release) feed queues nothing.
     fn replace(&self, mut replacement: Replacement<K>) {
         let foreign = self.remove_foreign(&mut replacement.objects, Cached::key);
         let listed = Listed::new(replacement, Some(self.scope.clone()));

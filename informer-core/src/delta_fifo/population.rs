@@ -13,7 +13,7 @@
 /// The progress of the initial list, with the number of keys that the consumer has not processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
-    /// No part of the initial list has arrived yet.
+    /// No part of the initial list has been [recorded](Population::queued) yet.
     Awaited,
     Arriving {
         /// Whether the whole initial list has been queued.
@@ -60,7 +60,8 @@ impl Population {
         matches!(self, Self::Awaited | Self::Arriving { arrived: false, .. })
     }
 
-    /// Returns whether the queue has received a part of the initial list, but not the whole list.
+    /// Returns whether a part of the initial list has been [recorded](Self::queued), but not the
+    /// whole list.
     pub(super) fn is_arriving(self) -> bool {
         matches!(self, Self::Arriving { arrived: false, .. })
     }

@@ -14,8 +14,8 @@ struct Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Moves the queued keys to the empty `tables`, if these are larger than the queue's tables and
-    /// at most [`SLICE`] keys are queued. Returns the tables that are not used. The caller must
+    /// Moves the queued keys to the empty `tables`, if their `items` are larger than the queue's
+    /// and at most [`SLICE`] keys are queued. Returns the tables that are not used. The caller must
     /// drop them while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         // Moving many keys would lock the queue for too long.

@@ -1,5 +1,5 @@
 //! [`State`]: the pending deltas per key, in the order in which keys were first queued. This code
-//! takes no lock and never waits.
+//! takes no lock and never waits, except for the locks that [`KnownObjects`] takes.
 //!
 //! - The batch in flight: the batch that the consumer has taken and has not processed yet.
 //! - Requeue an item: put an item of the batch in flight back into the queue, with its deltas.
@@ -35,13 +35,13 @@ pub(super) struct State<K> {
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
     /// The number of queued deltas, without requeued deltas. Producers wait while it is high. It
-    /// can be too low after [`take_one`](Self::take_one) has taken a requeued item.
+    /// can be too low after [`take_one`](Self::take_one) has taken requeued deltas.
     pub(super) deltas: usize,
     in_flight: Option<Arc<InFlight<K>>>,
     /// The total number of deltas that have ever been queued, without requeued deltas.
     pub(super) arrivals: u64,
     pub(super) is_arrival_awaited: bool,
-    /// Whether a producer waits until fewer changes are queued.
+    /// Whether a producer possibly waits until fewer changes are queued.
     pub(super) is_room_awaited: bool,
     /// The watermark, until a batch reports it. The next batch that empties the queue moves the
     /// watermark out of this field.
@@ -106,7 +106,8 @@ impl<K: 'static> State<K> {
         self.take_blocks -= 1;
     }
 
-    /// Returns whether the queue is closed and has nothing to take now.
+    /// Returns whether the queue is closed and has nothing to take. Returns `false` while batches
+    /// are [blocked](Self::block_takes).
     pub(super) fn is_drained(&self) -> bool {
         self.closed && self.take_blocks == 0 && !self.has_content()
     }
@@ -258,7 +259,7 @@ impl<K: 'static> State<K> {
         self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).cloned()
     }
 
-    /// Queues a resync for each of `objects` that is in the consumer's store and has no pending
+    /// Queues a resync for each of `objects` that is in the consumer's store and has no unprocessed
     /// change. Skips namespaces whose initial list is still arriving.
     pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
         for key in objects.iter().map(Cached::key) {
@@ -266,14 +267,16 @@ impl<K: 'static> State<K> {
             if has_change || self.feeds.is_arriving(key) {
                 continue;
             }
-            if known.known(key).is_some() {
+            if let Some(object) = known.known(key) {
+                // I8: this can be the last handle of the object.
+                self.garbage.push(Delta::Replaced(object));
                 self.enqueue(Delta::Sync(key.clone()));
             }
         }
     }
 
     /// Returns whether a part of the initial list has arrived, but not the whole list. Always
-    /// `false` for a queue with feeds.
+    /// `false` for a queue with feeds or without a store.
     pub(super) fn is_first_list_arriving(&self) -> bool {
         self.feeds.is_empty() && self.population.is_arriving()
     }

@@ -736,7 +736,7 @@ fn i8_destructor_of_an_object_can_use_the_queue() {
     drop(queue.pop_batch().now_or_never());
 }
 
-/// A store that keeps no handle to the objects that it returns.
+/// A store with the object `a`, which keeps no handle to the objects that it returns.
 struct NonRetainingStore(Mutex<Option<DeltaFifo<QueueUser>>>);
 
 impl KnownObjects<QueueUser> for NonRetainingStore {
@@ -747,8 +747,9 @@ impl KnownObjects<QueueUser> for NonRetainingStore {
 
     fn for_each_known(
         &self,
-        _visit: &mut dyn FnMut(&Cached<QueueUser>),
+        visit: &mut dyn FnMut(&Cached<QueueUser>),
     ) -> Option<Box<dyn std::any::Any + Send>> {
+        self.known(&ObjectKey::cluster_scoped("a")).iter().for_each(visit);
         None
     }
 }
@@ -758,8 +759,15 @@ fn i8_object_dropped_during_a_comparison_can_use_the_queue() {
     let store = Arc::new(NonRetainingStore(Mutex::default()));
     let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as _);
     *store.0.lock() = Some(queue.clone());
-    let key = ObjectKey::cluster_scoped("a");
-    queue.list_part(vec![Cached::from_parts(key, 2.into(), Uid::default(), QueueUser(queue.clone()))]);
+    let newer = || {
+        let key = ObjectKey::cluster_scoped("a");
+        Cached::from_parts(key, 2.into(), Uid::default(), QueueUser(queue.clone()))
+    };
+    queue.list_part(vec![newer()]);
+    assert_eq!(queue.len(), 1);
+    queue.replace(replacement(vec![newer()], 3));
+    drop(queue.pop_batch().now_or_never());
+    queue.resync();
     assert_eq!(queue.len(), 1);
     // Breaks the cycle of references between store and queue.
     store.0.lock().take();

@@ -12,9 +12,9 @@ use crate::{Cached, Deleted};
 /// The informer makes one call at a time. For each object, the handler receives an add, then
 /// updates, then a delete. If the object's namespace is no longer watched, the last call is
 /// [`on_release`](Self::on_release) and not a delete. While a call runs, further events wait. Once
-/// their number reaches the [threshold](crate::HandlerOptions::threshold) of the handler, new
-/// events of the same object are merged into one. If a call panics, the informer does not repeat
-/// it, and delivers the next event.
+/// their number, including the event of the call, reaches the handler's
+/// [threshold](crate::HandlerOptions::threshold), new events of the same object are merged into
+/// one. If a call panics, the informer does not repeat it, and delivers the next event.
 ///
 /// When the handler is removed or its informer stops, a running call is dropped at its next await,
 /// so that no shutdown waits for it. Work that must complete belongs in a task of its own.

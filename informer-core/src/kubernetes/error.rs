@@ -15,7 +15,7 @@ pub enum ListWatchError {
             message = status.message)]
     Status {
         /// The status that the server returned. If the body of the response is not a status, it is
-        /// made from the HTTP status code and the body.
+        /// made from the HTTP status code, the content type and the length of the body.
         status: Box<Status>,
         /// The time to wait before the next request, if the server requested a wait.
         retry_after: Option<Duration>,
@@ -27,8 +27,9 @@ pub enum ListWatchError {
     /// list without a resource version. If not, the program has set an invalid parameter.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The response is incomplete: it ended early, or no more data arrived. After an incomplete
-    /// watch, continue after the last received event. After an incomplete list, list again.
+    /// The response is incomplete. For example, it ended early, or no more data arrived. After an
+    /// incomplete watch, continue after the last received event. After an incomplete list, list
+    /// again.
     #[error("the response is incomplete: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response violates the protocol, for example because the body is not JSON. Probably the

@@ -30,8 +30,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
 
     /// Returns the resource without its scope: `deployments.apps`. All sources of a resource must
     /// return the same string, because it identifies the reflectors of the resource. If one of
-    /// these reflectors finds that streaming lists do not work, all of these reflectors use paged
-    /// lists for some time. Default: the [description](Self::description).
+    /// these reflectors finds that streaming lists do not work, all of these reflectors that share
+    /// its `SharedServer` use paged lists for some time. Default: the
+    /// [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
     }
@@ -51,15 +52,16 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         true
     }
 
-    /// Returns a source of the metadata of the same objects. Listing only metadata costs much less
-    /// than listing whole objects. Default: `None`; callers then list whole objects.
+    /// Returns a source that lists only metadata of the same objects: at least name, namespace, UID
+    /// and resource version. Listing only metadata costs much less than listing whole objects.
+    /// Default: `None`; callers then list whole objects.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         None
     }
 
     /// Returns a source for a single object, which lists only the object's metadata. `object` is
-    /// the key of this object. The object need not match the selectors of `self`. Default: `None`,
-    /// which means that this is not supported.
+    /// the key of this object. The object need not match the selectors of `self`. Returns `None` if
+    /// this is not supported, or if `self` is limited to another namespace. Default: `None`.
     fn object_metadata(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
@@ -81,7 +83,8 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     }
 
     /// Returns a function that creates the source of one namespace. With such a function, an
-    /// informer lists and watches each namespace separately, and does not use this source itself.
+    /// informer lists and watches each namespace separately, and uses only the
+    /// [description](Self::description) and the [resource](Self::resource) of this source itself.
     /// The user of the informer chooses the namespaces.
     ///
     /// Default: `None`, which means that the informer lists and watches this source as a whole.
@@ -148,12 +151,13 @@ pub struct ListEnd {
 /// An event of a watch.
 #[derive(Debug)]
 pub enum WatchEvent<K> {
-    /// An object was created, or began to match the selectors.
+    /// An object was created, or began to match the selectors. At the start of a watch, the event
+    /// can also report an existing object.
     Added(OwnedObject<K>),
     /// An object has a new version.
     Modified(OwnedObject<K>),
     /// An object was deleted, or no longer matches the selectors. The field has the last state of
-    /// the object, with the resource version of the deletion.
+    /// the object that matched the selectors, with the resource version of this event.
     Deleted(OwnedObject<K>),
     /// The server has sent all changes up to a resource version.
     Bookmark(Bookmark),
@@ -188,12 +192,14 @@ pub enum RejectedKind {
     Unknown,
 }
 
-/// An object that could not be decoded, or for which a transform failed.
+/// An object that could not be decoded or has no name, or for which a transform failed.
 ///
-/// The error can contain field names and positions, but never content of the object.
+/// The error of a decoder can contain field names and positions, but never content of the object.
+/// The error of a transform can contain the text with which the transform failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedObject {
-    /// The key of the object; `None` if its name or namespace could not be decoded.
+    /// The key of the object; `None` if it has no name, or if its name or namespace could not be
+    /// decoded.
     pub key: Option<ObjectKey>,
     /// The resource version of the object; empty if it could not be decoded.
     pub resource_version: ResourceVersion,
@@ -238,6 +244,7 @@ pub struct WatchOptions {
     pub allow_bookmarks: bool,
     /// Whether to request a streaming list: the server first sends an event for each existing
     /// object, then a bookmark with the annotation `k8s.io/initial-events-end`, then changes.
+    /// Servers before 1.34 can also send changes before this bookmark.
     pub send_initial_events: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The parts that need the types of Kubernetes and kube. The feature `kubernetes` compiles them.
+//! The parts that need the types of Kubernetes and kube, except `DecodeBytes::metadata`. The
+//! feature `kubernetes` compiles them.
 
 mod continue_tokens;
 mod error;

@@ -59,7 +59,7 @@ impl<K: Resource + 'static> Cached<K> {
 
 impl KeyError {
     /// Returns the error for an object without a name. The error describes the object only by its
-    /// metadata, because the content can be secret.
+    /// type and metadata, because the content can be secret.
     fn missing_name(type_name: &'static str, meta: &ObjectMeta) -> Self {
         let mut object = format!("a {}", short(type_name));
         let known =

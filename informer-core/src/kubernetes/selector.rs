@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn selector_is_parsed_as_by_the_api_server() {
-        // These are the cases of apimachinery's own tests that kube's selector can express.
+        // Many of these cases are from apimachinery's own tests, some of them shortened.
         for (text, expected) in [
             ("", ""),
             ("  ", ""),

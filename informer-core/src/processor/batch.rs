@@ -3,10 +3,10 @@
 //! A handler cannot read an encoded object directly. The handler receives a copy of the event. The
 //! copy decodes the object at the first read, and then keeps the decoded object in memory.
 //!
-//! Handlers that read no encoded objects share one copy of each event. A handler that reads one for
-//! the first time does so in the shared copy, where the decoded object stays until all handlers
-//! have received the batch. From its next event on, this handler gets copies of its own. Each of
-//! these copies is freed after the handler's call.
+//! While a batch waits for several handlers, those that read no encoded objects can share one copy
+//! of each event. A handler usually reads its first encoded object in a shared copy, where the
+//! decoded object stays until all handlers have received the batch. From its next event on, this
+//! handler gets copies of its own. Each of these copies is freed after the handler's call.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};

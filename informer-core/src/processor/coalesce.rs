@@ -5,7 +5,7 @@
 //!
 //! An entry is the pending change of one key, and is empty (`None`) after an add and a delete have
 //! cancelled each other. Entries have consecutive numbers: entry `n` is `entries[n - taken]`, where
-//! `taken` is the number of entries that have been taken from the front.
+//! `taken` is the number of entries that have been taken from the front since the last renumbering.
 
 use std::collections::VecDeque;
 
@@ -15,14 +15,15 @@ use hashbrown::hash_table::Entry;
 use super::net_change::NetChange;
 use crate::{Event, EventBatch};
 
-/// Coalesced events, in the order in which their keys first arrived.
+/// Coalesced events, in the order in which the pending change of each key began.
 pub(super) struct Coalesced<K> {
     /// The pending change of each key, in order. An entry is `None` if nothing is left to deliver,
     /// because a pending add was followed by a delete or by an [`Event::Released`].
     entries: VecDeque<Option<NetChange<K>>>,
     /// Maps each key to the number of its entry.
     index: HashTable<usize>,
-    /// The number of entries that have been taken from the front of `entries`.
+    /// The number of entries that have been taken from the front of `entries` since the last
+    /// renumbering ([`remove_holes`](Self::remove_holes)).
     taken: usize,
     /// Whether updates keep their old objects. If `false`, an update contains the new object twice,
     /// which saves memory.
@@ -95,8 +96,8 @@ impl<K> Coalesced<K> {
         }
     }
 
-    /// Removes the empty entries once there are more than twice as many entries as pending events,
-    /// and renumbers the others. So memory is proportional to the number of keys.
+    /// Removes the empty entries once there are at least 64 more entries than twice the number of
+    /// pending events, and renumbers the others. So memory is proportional to the number of keys.
     fn remove_holes(&mut self) {
         if self.entries.len() < 2 * self.len + 64 {
             return;

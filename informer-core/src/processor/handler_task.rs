@@ -28,15 +28,16 @@ const MAX_CALLS_IN_A_ROW: usize = 128;
 const SLOW: Duration = Duration::from_millis(100);
 
 /// A call of at least [`SLOW`] is logged if more than this number of events is waiting for the
-/// handler, or if the handler's waiting events are being merged.
+/// handler, or if the handler's waiting events are being merged. Further calls are not logged until
+/// the handler has caught up.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
-    /// The ID of the listener whose handler the current task is calling.
+    /// The ID of the listener whose handler the current task calls.
     static CALLING: usize;
 }
 
-/// Returns whether the current task is in a call of this listener's handler.
+/// Returns whether the current task is the one that calls this listener's handler.
 pub(super) fn is_called_by(listener: &ProcessorListener) -> bool {
     CALLING.try_with(|id| *id == listener.id()).unwrap_or(false)
 }
@@ -49,14 +50,15 @@ struct HandlerTask {
     /// Whether the processor has ever published an event with an encoded object. All handlers share
     /// this flag.
     has_encoded: Arc<AtomicBool>,
-    /// Whether an encoded object in an event of this handler has been read. If so, the handler gets
-    /// its own copies of events with encoded objects.
+    /// Whether an encoded object in an event of this handler has been read, or a handle to the
+    /// object has been cloned. If so, the handler gets its own copies of events with encoded
+    /// objects.
     uses_objects: bool,
     stopwatch: Stopwatch,
     /// The total number of calls of the handler. After every [`MAX_CALLS_IN_A_ROW`] calls, the task
     /// yields to other tasks.
     calls: usize,
-    /// Whether slowness of the handler has been logged since its backlog was last empty.
+    /// Whether slowness of the handler has been logged since the task last waited for events.
     logged_slowness: bool,
 }
 
@@ -72,7 +74,7 @@ fn open_for_this_handler(event: &Event<AnyObject>) -> Opened<'_> {
 enum Called {
     Returned,
     Panicked(String),
-    /// The handler was removed while its async call was waiting.
+    /// The handler was removed before its async call completed.
     Abandoned,
 }
 
@@ -135,9 +137,9 @@ impl HandlerTask {
                 Ok(Some(call)) => self.finish(call).await,
                 Err(payload) => Called::Panicked(panic_message(payload)),
             };
-            // Only a copy can be in use, so other events are not checked. If the copy is shared, it
-            // can also be in use because of another handler. The only effect is that this handler
-            // gets its own handles without need.
+            // Only a copy can be in use. If the copy is shared, it can also be in use because of
+            // another handler. The only effect is that this handler gets its own handles without
+            // need.
             if has_encoded || matches!(opened, Cow::Owned(_)) {
                 self.uses_objects |= event.is_in_use();
             }
@@ -169,8 +171,8 @@ impl HandlerTask {
         let event = &batch.events[at];
         let is_shared = Arc::strong_count(batch) > 1;
         // The handlers that read no objects share one copy. A handler that reads objects gets a
-        // copy of its own, which is freed with the decoded objects after the call. The shared copy
-        // would keep these objects until all handlers have received the batch.
+        // copy of its own, which is freed after the call. The shared copy would keep the decoded
+        // objects until all handlers have received the batch.
         if is_shared && !self.uses_objects && event.is_closed() {
             let shared = batch.shared_copy(at);
             // Otherwise another handler uses an object: the batch keeps this object, but no others.

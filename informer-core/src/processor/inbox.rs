@@ -4,9 +4,9 @@
 //! stored object.
 //!
 //! While the handler keeps up, the inbox contains batches, which all handlers share. Once
-//! `threshold` events are waiting, the handler is behind: further batches are added to the [shared
-//! backlog](super::shared_backlog), and the inbox only records which of these batches the handler
-//! has not taken.
+//! `threshold` events are waiting, further batches are added to the [shared
+//! backlog](super::shared_backlog): the handler is then behind, and the inbox only records which of
+//! these batches the handler has not taken.
 
 use std::collections::VecDeque;
 
@@ -23,8 +23,8 @@ pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 /// shared backlog.
 pub(super) struct Inbox<K> {
     replay: Option<Replay<K>>,
-    /// Whether the replay is the whole initial list. If `false`, the rest of the list arrives in
-    /// batches.
+    /// Whether the initial list was complete when the handler was added. If `false`, the rest of
+    /// the list arrives in batches.
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
     /// The number of events in `batches`.
@@ -101,8 +101,8 @@ impl<K> Inbox<K> {
         self.queued
     }
 
-    /// Takes the next events, and returns them with their number; `None` if there are none. The
-    /// objects of a replay are not counted.
+    /// Takes the replay or, if there is none, all batches, and returns their events with their
+    /// number; `None` if there are no batches either. The objects of a replay are not counted.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // The batches stay in the inbox, so that their events are counted while the replay is

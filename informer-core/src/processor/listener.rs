@@ -26,14 +26,14 @@ pub(super) struct ProcessorListener {
     /// Set when the handler has been removed and must not be called any more.
     pub(super) removed: Latch,
     processor: Weak<Shared>,
-    /// Set after the last call has returned and the handler has been dropped.
+    /// Set after the last call has ended and the handler has been dropped.
     pub(super) ended: Completion,
     pub(super) synced: Completion,
     delivered: AtomicU64,
     panicked: AtomicU64,
-    /// The duration of the handler's longest call, in nanoseconds.
+    /// The duration of the handler's longest completed call, in nanoseconds.
     slowest: AtomicU64,
-    /// The total duration of all calls of the handler, in nanoseconds. Zero for a stream.
+    /// The total duration of all completed calls of the handler, in nanoseconds. Zero for a stream.
     busy: AtomicU64,
 }
 
@@ -56,12 +56,12 @@ pub struct HandlerStats {
     pub coalesced: u64,
     /// The number of calls that panicked.
     pub panicked: u64,
-    /// The duration of the longest call. Always zero for a stream.
+    /// The duration of the longest completed call. Always zero for a stream.
     ///
     /// Very short calls, of about a microsecond, are measured in groups of up to 16 calls. The
     /// duration of a group is then treated like the duration of one call.
     pub slowest: Duration,
-    /// The total duration of all calls. Always zero for a stream.
+    /// The total duration of all completed calls. Always zero for a stream.
     pub busy: Duration,
 }
 

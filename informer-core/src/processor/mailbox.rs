@@ -43,7 +43,8 @@ pub(super) type Unread<K> = (Inbox<K>, Garbage<K>);
 /// Statistics about the events that are waiting for one handler.
 #[derive(Clone, Copy)]
 pub(super) struct Backlog {
-    /// The number of waiting events, including the event of the current call.
+    /// The number of waiting events, including the event of the current call. The replay is not
+    /// included.
     pub(super) pending: usize,
     /// Whether new events are merged into waiting events of the same object.
     pub(super) is_coalescing: bool,
@@ -75,8 +76,8 @@ impl<K> Mailbox<K> {
         }
     }
 
-    /// Sets the replay, and whether it is the whole initial list. Call this before the handler
-    /// takes its first event.
+    /// Sets the replay, and whether the initial list is already complete. Call this before the
+    /// handler takes its first event.
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }

@@ -73,8 +73,9 @@ impl<K> SharedProcessor<K> {
     }
 
     /// Sets a function that returns the reason why the initial list is not complete yet.
-    /// [`HandlerRegistration::waiting_for`] calls the function until the list is complete, the handler
-    /// is removed or the processor is stopped, and holds no lock during the call. Only the first call of `describe_source` has an effect.
+    /// [`HandlerRegistration::waiting_for`] calls the function until the list is complete, the
+    /// handler is removed or the processor is stopped, and holds no lock during the call. Only the
+    /// first call of `describe_source` has an effect.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
         _ = self.shared.reason.set(Box::new(describe));
     }
@@ -182,8 +183,8 @@ impl<K> SharedProcessor<K> {
     ///
     /// Several handlers can have the same name. The sum of a name is kept until the last handler
     /// with this name is removed. So the total of a name, with its removed handlers, does not
-    /// decrease when one of these handlers is removed. A call that ends after the removal of its
-    /// handler is not counted.
+    /// decrease when one of these handlers is removed, except by a call that ends during the
+    /// removal. A call that ends after the removal of its handler is not counted.
     #[must_use]
     pub fn handlers_and_removed(&self) -> (Vec<(String, HandlerStats)>, BTreeMap<String, HandlerStats>) {
         self.shared.handlers()
@@ -207,14 +208,15 @@ impl<K> SharedProcessor<K> {
     /// Events that handlers have not received by then are dropped.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the processor and aborts the handlers' tasks at their next await.
+    /// Dropping the future after its first poll stops the processor and aborts the handlers' tasks
+    /// at their next await.
     pub async fn run(&self, shutdown: CancellationToken) {
         self.shared.run(shutdown).await;
     }
 
-    /// Removes all handlers; [`run`](Self::run) also does this when it ends. No handler is called
-    /// any more, and every wait for the [sync](HandlerRegistration::synced) of a handler that is
-    /// not synced ends with an error.
+    /// Removes all handlers; [`run`](Self::run) also does this when it ends. Apart from running
+    /// calls, no handler is called any more, and every wait for the
+    /// [sync](HandlerRegistration::synced) of a handler that is not synced ends with an error.
     pub fn stop(&self) {
         self.shared.stop();
     }

@@ -11,8 +11,8 @@ use crate::{Cached, Deleted, Event, ObjectKey};
 /// The change of one key that a slow handler has not received yet, merged from one or more events.
 pub(super) enum NetChange<K> {
     One(Event<K>),
-    /// Two events for the handler: an object was removed (deleted or released), and then a new
-    /// object with the same key was added.
+    /// Two events for the handler: an object was removed (deleted or released), and then an object
+    /// with the same key was added.
     Recreated(Removal<K>, Cached<K>),
 }
 
@@ -44,7 +44,7 @@ impl<K> NetChange<K> {
         self.key().hash_value()
     }
 
-    /// Returns the number of events that the handler receives for this change.
+    /// Returns the number of events of this change.
     pub(super) fn event_count(&self) -> usize {
         match self {
             Self::One(_) => 1,

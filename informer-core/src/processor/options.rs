@@ -15,16 +15,16 @@ pub struct HandlerOptions {
     /// counts as waiting. The objects that exist when the handler is added do not count. Default:
     /// 1,024. Zero means one. With `None`, events are never coalesced, and memory is unbounded.
     ///
-    /// A handler is slow while events are coalesced for it. The number of waiting events of a slow
-    /// handler is at most the sum of:
+    /// A handler is slow while events are coalesced for it. Apart from events that are just being
+    /// merged, the number of waiting events of a slow handler is at most the sum of:
     ///
     /// - the threshold,
     /// - the number of events of one transaction of the store,
     /// - the merged events: one per object, or two per object that was deleted and added again.
     ///
-    /// If two or more handlers are slow, the bound is higher: with `n` slow handlers, up to `n + 1`
-    /// merged events of the same object can wait for each of them (or two times that number, if the
-    /// object was deleted and added again).
+    /// If two or more handlers are slow at the same time, the bound is higher until they have all
+    /// caught up: with `n` slow handlers, up to `n + 1` merged events of the same object can wait
+    /// for each of them (or two times that number, if the object was deleted and added again).
     pub threshold: Option<usize>,
     /// Whether a slow handler receives updates without the old object, to save memory. A handler is
     /// slow once the number of waiting events has reached the
@@ -33,16 +33,18 @@ pub struct HandlerOptions {
     /// - `false`: the old object of an update is always the last version that the handler received.
     ///   A waiting update keeps this old version in memory. If every object changes while a handler
     ///   is blocked, memory contains two versions of every object.
-    /// - `true`: a slow handler receives the new object as both the old and the new object.
-    ///   [`Deleted::previous`](crate::Deleted::previous) can be a version that the handler did not
-    ///   receive. Set the option to `true` only for a handler that needs no old versions.
+    /// - `true`: an update that arrives while the handler is slow contains the new object as both
+    ///   the old and the new object. [`Deleted::previous`](crate::Deleted::previous) can be a
+    ///   version that the handler did not receive. Set the option to `true` only for a handler that
+    ///   needs no old versions.
     ///
     /// The option is ignored if
     /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
     pub coalesce_drops_old: bool,
 }
 
-/// How often a handler receives every stored object again, as an unchanged update.
+/// How often a handler receives every stored object again, as an unchanged update. Objects with an
+/// unprocessed change are skipped.
 ///
 /// A resync sends no request to the server. Slow handlers share waiting events, so a slow handler
 /// can also receive resyncs that were due only for another handler.
@@ -55,7 +57,8 @@ pub enum Resync {
     /// No resyncs.
     Never,
     /// A resync after each such period. The period is rounded up to a multiple of the informer's
-    /// check period, and to at least one second. Zero means no resyncs.
+    /// check period, and to at least one second. Zero means no resyncs. More than a year means a
+    /// year.
     ///
     /// The check period is the interval at which the informer looks for due resyncs. When the
     /// informer starts, it sets the check period to the shortest of its default period and the
@@ -67,8 +70,8 @@ pub enum Resync {
     /// - If there is no check period, because no period was set before the start, the handler gets
     ///   no resyncs.
     ///
-    /// These are client-go's rules, except one: in client-go, no handler gets resyncs if the
-    /// informer has no default period.
+    /// These are client-go's rules, except two: client-go has no maximum, and in client-go, no
+    /// handler gets resyncs if the informer has no default period.
     Every(Duration),
 }
 
@@ -125,8 +128,8 @@ impl HandlerOptions {
         self
     }
 
-    /// Saves memory: a slow handler receives the new object of an update also as the old object.
-    /// See [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
+    /// Saves memory: an update that arrives while the handler is slow contains the new object also
+    /// as the old object. See [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {
         self.coalesce_drops_old = true;

@@ -3,7 +3,8 @@
 //!
 //! A handler is slow while its waiting events are coalesced. Slow handlers share two backlogs: one
 //! with the old objects of updates, and one without. Publishing only appends the batch to a
-//! backlog. Dropping the guard merges the batch with the earlier events in the backlog.
+//! backlog. Dropping the guard merges the batch with the earlier events in the backlog, unless
+//! another thread does this.
 
 use std::fmt;
 use std::task::Waker;

@@ -72,8 +72,9 @@ impl HandlerRegistration {
     /// If the handler itself, sync or async, calls this function during a call, the function does
     /// not wait, because the call would wait for itself. (client-go's `ShutDownEventHandler`
     /// deadlocks in this case.) This case is detected only in the handler's own task. A sync
-    /// handler deadlocks if it blocks until another task or thread has removed it. Two sync
-    /// handlers that remove each other at the same time deadlock, too.
+    /// handler deadlocks if it blocks until another task or thread has removed it with this
+    /// function. Two sync handlers that remove each other in this way at the same time deadlock,
+    /// too.
     ///
     /// # Cancel safety
     /// If the future is dropped, the handler is removed, too; only the wait ends early.

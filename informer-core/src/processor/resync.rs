@@ -1,8 +1,9 @@
 //! [`ResyncClock`]: the time of a handler's next resync.
 //!
 //! At regular times, the informer checks for each handler whether a resync is due. If so for at
-//! least one handler, the informer publishes resyncs of all objects. The other handlers skip these
-//! resyncs.
+//! least one handler, the informer calls [`DeltaFifo::resync`](crate::DeltaFifo::resync). The other
+//! handlers skip these resyncs; for exceptions, see
+//! [`check_resync`](super::SharedProcessor::check_resync).
 //!
 //! client-go: `processorListener.shouldResync` and `sharedProcessor.resyncCheckPeriodChanged` of
 //! `tools/cache/shared_informer.go`, with two differences:

@@ -84,8 +84,8 @@ impl<K> Sections<K> {
         }
     }
 
-    /// Seals the section with this start: its events no longer change, so that several handlers can
-    /// take them. Does nothing if no section has this start.
+    /// Seals the section with this start, so that several handlers can take the same events. Does
+    /// nothing if no section has this start.
     pub(super) fn seal(&mut self, start: Sequence) {
         if let Some(at) = self.find(start) {
             self.sections[at].seal(self.keeps_old);

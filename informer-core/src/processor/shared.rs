@@ -164,10 +164,10 @@ impl Shared {
     }
 
     pub(super) fn publish(&self, batch: EventBatch<AnyObject>, commit: impl FnOnce()) -> PublishGuard {
-        if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::has_new_closed_handle)
-        {
-            // `Relaxed` is enough: this thread adds the batch to a mailbox later, under the mailbox's lock. A
-            // handler that takes the batch takes the same lock, so it also reads this value.
+        if !self.has_encoded.load(Ordering::Relaxed) && batch.events.iter().any(Event::is_closed) {
+            // `Relaxed` is enough: this thread adds the batch to a mailbox later, under the
+            // mailbox's lock. A handler that takes the batch takes the same lock, so it also reads
+            // this value.
             self.has_encoded.store(true, Ordering::Relaxed);
         }
         let has_content = !batch.events.is_empty() || batch.completes_initial_list;
@@ -286,8 +286,8 @@ impl Drop for Shared {
     }
 }
 
-/// Logs a warning if a handler gets resyncs less often than `requested`. `period` is its actual
-/// period; `None` means no resyncs.
+/// Logs a warning if the `period` of a handler is longer than `requested`, or if the handler gets
+/// no resyncs (`None`) although it requested them.
 fn log_missing_resyncs(handler: &str, requested: Duration, period: Option<Duration>) {
     match period {
         Some(period) if requested < period => tracing::warn!(

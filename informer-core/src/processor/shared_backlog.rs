@@ -86,7 +86,7 @@ impl<K> Staged<K> {
     }
 
     /// Returns whether `start` is the first untaken batch of exactly one handler, and all other
-    /// handlers have a later one.
+    /// handlers have a later one. Always `false` for the batch `next`.
     fn has_one_reader(&self, start: Sequence) -> bool {
         // Further handlers can receive the batch `next`: see `is_boundary`.
         start < self.next && self.readers.first_key_value() == Some((&start, &1))
@@ -221,9 +221,9 @@ impl<K> SharedBacklog<K> {
         outcome
     }
 
-    /// Seals the section that begins with the batch `from`, unless only one handler needs this
-    /// section. The events of a sealed section do not change, so that several handlers can take the
-    /// same events. Later batches go to another section.
+    /// Seals the section that begins with the batch `from`, if several handlers need this section
+    /// or can still receive it. The events of a sealed section do not change, so that several
+    /// handlers can take the same events. Later batches go to another section.
     pub(super) fn seal(&self, sections: &mut Sections<K>, from: Sequence) {
         // While this thread has the sections, no handler becomes a new reader of an existing
         // section, unless the section begins with the batch that is being published.

@@ -1,4 +1,4 @@
-//! [`Stopwatch`]: measures the duration of calls without reading the clock after each call.
+//! [`Stopwatch`]: measures the duration of calls without reading the clock after each quick call.
 //!
 //! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While
 //! calls are quick, the clock is read once per group of calls. If several calls of a group are

@@ -62,7 +62,8 @@ impl<K: 'static> Stream for EventStream<K> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
         let Self { cursor, listener, .. } = self.get_mut();
-        // Makes a reader that finds an event at every poll yield to other tasks, as tokio's own channels do.
+        // Makes a reader that finds an event at every poll yield to other tasks, as tokio's own
+        // channels do.
         let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let next = loop {
             if listener.is_removed() {

@@ -45,7 +45,7 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
     ///
     /// With a queue that reads the store ([`DeltaFifo::with_known_objects`]), the controller can
     /// resync. The controller then also queues deletions of the stored objects that are missing
-    /// from a list.
+    /// from a [complete](informer_core::Replacement::complete) list.
     pub fn queue(mut self, queue: DeltaFifo<K>) -> Self {
         self.queue = queue;
         self
@@ -84,7 +84,7 @@ impl<K: Resource + 'static> CacheControllerConfig<K> {
     }
 
     /// Requeues failed items until they succeed. Default: the error is logged, and the object is
-    /// not processed until its next change or resync.
+    /// not processed until its next change or resync, or the next list.
     ///
     /// If all items of a batch fail and no other change is queued, the controller waits before it
     /// retries them: 5 ms at first, doubled after each failure up to one second. After shutdown, it

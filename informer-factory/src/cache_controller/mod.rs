@@ -199,13 +199,13 @@ impl<K: Send + Sync + 'static> CacheController<K> {
                 drop(batch);
                 if !all_failed {
                     retry_wait = MIN_RETRY_WAIT;
-                    // After this yield, the handler that was woken last runs on this thread, while
-                    // the objects are still in the CPU's caches.
+                    // After this yield, the handler that was woken last usually runs on this
+                    // thread, while the objects are still in the CPU's caches.
                     yield_now().await;
                     continue;
                 }
                 if is_last {
-                    // I12: a stopping controller does not retry the failed items.
+                    // I12: a stopping controller ends when all items of a batch have failed.
                     break;
                 }
                 let is_open = !queue.0.is_closed();
@@ -243,8 +243,8 @@ async fn reflect<K: Send + Sync + 'static>(source: SourceTask<K>, shutdown: Canc
 
 async fn run_timer<K: 'static>(mut timer: ResyncTimer, queue: &DeltaFifo<K>) {
     loop {
-        // The period counts from the end of the last check, so that a handler that was due at that
-        // check is due again at the next one.
+        // The period counts from the end of the last check, so that a handler with this period
+        // that was due at that check is due again at the next one.
         sleep(timer.period).await;
         if (timer.is_due)() {
             queue.resync();

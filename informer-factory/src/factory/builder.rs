@@ -30,8 +30,8 @@ use crate::namespaces::NamespaceError;
 /// 4. `#[derive(Informer)]` (`prune`, `default_resync`), for informers that its accessor creates.
 ///
 /// Two settings are combined instead: the name prefix of a type ([`TypeOptions::name`]) is appended
-/// to the factory's prefix ([`name`](Self::name)), and the type's transform runs after the
-/// factory's transform.
+/// to the factory's prefix ([`name`](Self::name)), and the transform of `informer_with` or of the
+/// type runs after the factory's transform.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,

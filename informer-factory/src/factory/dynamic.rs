@@ -89,8 +89,8 @@ impl DynamicInformers<'_> {
     /// Returns the informer of a resource, and creates it on first use. `scope` is the scope
     /// of the resource: namespaced or cluster. kube's discovery returns both arguments.
     ///
-    /// This sends no request. If the server doesn't serve the resource (404), the health of the
-    /// started informer is [`NotServed`](crate::status::Health::NotServed) until the server does.
+    /// This sends no request. If the server doesn't serve the resource (404), the started informer
+    /// retries. Between retries, its health is [`NotServed`](crate::status::Health::NotServed).
     #[must_use]
     pub fn resource(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<DynamicObject> {
         self.factory.described(resource, scope)

@@ -3,7 +3,7 @@
 //! A program requests an informer from a factory with a method such as `pods()`. The factory then
 //! contains the informer, started or not. `stop` and `stop_idle_after` remove informers. An
 //! informer is synced once its initial list is in the store, and live while its watch is open or
-//! being resumed.
+//! being resumed without a wait.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl FactoryHealth {
     }
 
     /// Returns whether all informers of the factory are synced, and their watches are open or being
-    /// resumed. If not, stores are incomplete, or can lack recent changes.
+    /// resumed without a wait. If not, stores are incomplete, or can lack recent changes.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.unhealthy.is_empty()

@@ -111,8 +111,8 @@ impl SharedInformerFactory {
     }
 
     fn existing(&self, key: &InformerKey) -> Option<SharedIndexInformer<AnyObject>> {
-        // An ended informer stays registered until the next request for it, so that the factory
-        // reports it as stopped.
+        // An ended informer is removed only now, so that the factory reports it as stopped until
+        // the next request for it.
         self.remove_if_ended(key);
         self.inner.informers.get(key).map(|entry| entry.requested_informer())
     }
@@ -134,7 +134,7 @@ impl SharedInformerFactory {
     }
 
     /// Removes the informer of a key if it has ended by itself, for example because its source
-    /// panicked.
+    /// panicked. Does nothing after the factory's shutdown.
     fn remove_if_ended(&self, key: &InformerKey) {
         // Informers that ended because the factory was shut down stay registered. The shutdown is
         // checked last, because it can end the informer between the two checks.

@@ -92,8 +92,8 @@ struct Inner {
     informers: Registry,
     tasks: TaskTracker,
     /// The tokio runtime of the first [`start`](SharedInformerFactory::start) call. Locked while
-    /// informers are started. A shutdown cancels `shutdown`, and then locks this mutex to wait for a
-    /// start that has not seen it.
+    /// informers are marked as started, and not while their tasks are spawned. A shutdown cancels
+    /// `shutdown`, and then locks this mutex to wait for a start that has not seen it.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.

@@ -16,8 +16,9 @@ pub(super) type WatchedNamespaces = Mutex<BTreeSet<String>>;
 impl SharedInformerFactory {
     /// Adds a namespace to all informers of a factory that was built with
     /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), including informers that
-    /// are created later. Informers from an [`in_namespace`](Self::in_namespace) handle, and
-    /// informers of cluster-scoped resources, are not affected.
+    /// are created later. Informers from a handle of [`in_namespace`](Self::in_namespace) or
+    /// [`in_all_namespaces`](Self::in_all_namespaces), and informers of cluster-scoped resources,
+    /// are not affected.
     ///
     /// Returns one [`Completion`] for each informer. It is set when the first list of the namespace
     /// is in the informer's store; see
@@ -37,9 +38,9 @@ impl SharedInformerFactory {
 
     /// Removes a namespace from all informers of a factory that was built with
     /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces). Informers that are
-    /// created later do not watch the namespace either. Informers from an
-    /// [`in_namespace`](Self::in_namespace) handle, and informers of cluster-scoped resources, are
-    /// not affected.
+    /// created later do not watch the namespace either. Informers from a handle of
+    /// [`in_namespace`](Self::in_namespace) or [`in_all_namespaces`](Self::in_all_namespaces), and
+    /// informers of cluster-scoped resources, are not affected.
     ///
     /// The objects of the namespace leave the stores, and handlers receive them as
     /// [released](crate::Event::Released), not as deleted.

@@ -65,8 +65,8 @@ impl Entry {
         self.informer.shared.number == informer.shared.number
     }
 
-    /// Returns a handle to the informer, and does not mark the informer as in use. The factory calls
-    /// this method for its own work.
+    /// Returns a handle to the informer, and does not mark the informer as in use. The factory
+    /// calls this method for its own work.
     pub(super) fn handle(&self) -> SharedIndexInformer<AnyObject> {
         self.informer.clone()
     }
@@ -92,7 +92,7 @@ impl Entry {
             let store = informer.indexer().snapshot();
             let (handlers, removed_handlers) = informer.shared.processor.handlers_and_removed();
             let state = match informer.state() {
-                // The task was spawned and has not been polled yet.
+                // The task was taken from the entry, and was neither polled nor dropped yet.
                 InformerState::Idle if is_started => InformerState::Running,
                 state => state,
             };

@@ -45,12 +45,13 @@ pub struct InformerReport {
     pub watermark: ResourceVersion,
     /// The time since [`watermark`](Self#structfield.watermark) was last set; `None` if it was
     /// never set.
-    /// - If the informer has one watch, each list, event and bookmark sets the watermark, even to
-    ///   the same version.
+    /// - If the informer has one watch, and the server's lists have resource versions, each list,
+    ///   event and bookmark sets the watermark, even to the same version.
     /// - If each namespace has its own watch, the watermark is set only when the lowest version of
     ///   all namespaces changes.
     pub watermark_age: Option<Duration>,
-    /// The number of objects with queued changes. The store does not have these changes yet.
+    /// The number of objects with queued changes or resyncs. The store does not have these changes
+    /// yet.
     pub queued: usize,
     /// The numbers of processed batches and of their changed or resynced objects.
     pub batches: BatchCounts,
@@ -79,8 +80,8 @@ impl InformerReport {
         self.number == informer.shared.number
     }
 
-    /// Returns the reason why the informer is not synced or not live, such as `not started` or
-    /// `backing off for 3.2s: …`; `None` if it is synced and live.
+    /// Returns the reason why the informer or one of its namespaces is not synced or not live, such
+    /// as `not started` or `backing off for 3.2s: …`; `None` if there is no such reason.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let reason = match self.state {

@@ -1,7 +1,8 @@
 //! Stops informers: one, the unused ones, or all.
 //!
-//! client-go stops all informers or none. A single informer that is stopped leaves the factory,
-//! because its store no longer changes. A shutdown of the factory keeps the informers.
+//! client-go's factory has no method that stops one informer. A single informer that is stopped
+//! leaves the factory, because its store no longer changes. A shutdown of the factory keeps the
+//! informers.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -17,8 +18,9 @@ impl SharedInformerFactory {
     /// informers continue. The store of the stopped informer can still be read, but no longer
     /// changes. If the program requests this informer from the factory again, as with
     /// `factory.core().v1().secrets()`, the factory creates a new informer, which starts at the
-    /// next [`start`](Self::start), or at once with
-    /// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after).
+    /// next [`start`](Self::start). With
+    /// [`stop_idle_after`](crate::FactoryBuilder::stop_idle_after), it starts at once if `start`
+    /// was called before.
     ///
     /// Returns whether this factory had the informer: `false` if the informer belongs to another
     /// factory or was removed before.

@@ -15,8 +15,9 @@ impl SharedInformerFactory {
     /// Waits until every informer of the factory has its initial list in its store.
     ///
     /// If an informer was not [started](Self::start), this method logs a warning at once and waits
-    /// for the other informers. It then returns an error that names the informer, because its store
-    /// is empty. client-go ignores informers that were not started.
+    /// for the other informers. If the informer is then still not started, the method returns an
+    /// error that names it, because its store is empty. client-go ignores informers that were not
+    /// started.
     ///
     /// This can take forever: an informer without permission keeps retrying. To limit the wait, use
     /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). To wait for one informer,

@@ -106,9 +106,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns the informer's store, for reading. Until the informer
-    /// [has synced](Self::has_synced), the store contains only the part of the initial list that
-    /// has arrived, and the [watermark](Self::watermark) is empty.
+    /// Returns the informer's store, for reading. Until the [initial list](Self::synced) is in the
+    /// store, the store can lack objects, and the [watermark](Self::watermark) is empty.
     #[must_use]
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
@@ -151,7 +150,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Adds a handler, at any time. The handler first receives the objects of the store and of the
     /// initial list as initial adds, and then the changes. While 1,024 or more events are pending,
-    /// new changes of an object are merged. Dropping the registration removes the handler.
+    /// new changes of an object are merged. Dropping the registration removes the handler. After
+    /// the informer has stopped, a new handler is never called.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
         self.add_event_handler_with(handler, &HandlerOptions::default())

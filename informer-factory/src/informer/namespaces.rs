@@ -23,8 +23,9 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// It differs from other informers in these points:
     ///
     /// - It is [synced](Self::synced) when it has listed all namespaces that it had at the start of
-    ///   its task, except namespaces that the server refuses. A namespace that is added later has
-    ///   its own [`Completion`], and its objects are not part of the initial list.
+    ///   its task, except namespaces that the server refuses. If the server refuses all of them,
+    ///   the informer is not synced. A namespace that is added later has its own [`Completion`],
+    ///   and its objects are not part of the initial list.
     /// - Each namespace has its own watermark, the resource version that the store has reached for
     ///   it; see [`Indexer::watermarks`](informer_store::Indexer::watermarks).
     ///   [`watermark`](Self::watermark) returns the lowest of them, and an empty version until all

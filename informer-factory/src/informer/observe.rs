@@ -15,8 +15,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         &self.shared.status
     }
 
-    /// Returns the number of objects with queued changes. The store does not have these changes
-    /// yet.
+    /// Returns the number of objects with queued changes or resyncs. The store does not have these
+    /// changes yet.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.shared.queue.len()

@@ -86,6 +86,15 @@ impl Pipeline {
     }
 }
 
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // I12: waits for the watermark of the whole store end because `watermark` is dropped.
+        if let Source::Namespaces(namespaces) = self.source.as_ref() {
+            namespaces.end_watermarks();
+        }
+    }
+}
+
 impl Outcome {
     /// Adds the events and the change of the store that result from the deltas of one key. `stored`
     /// is the object that the store has under this key.

@@ -24,7 +24,7 @@ pub enum StopCause {
     Shutdown,
     /// The informer's task was dropped before or while it ran.
     Dropped,
-    /// The informer's task panicked.
+    /// The informer's task panicked, or was dropped by another panic while it ran.
     Panicked,
 }
 

@@ -1,4 +1,4 @@
-//! [`InformerTask`]: the future that does an informer's work. The program or a factory runs it.
+//! [`InformerTask`]: the work of an informer. The program or a factory runs it.
 
 use std::fmt;
 use std::sync::Arc;

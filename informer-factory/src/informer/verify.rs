@@ -1,12 +1,13 @@
 //! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
 //! A snapshot of the store is compared with the server's objects at exactly the resource version of
-//! the snapshot, so changes during the comparison are not differences. Each difference violates
-//! invariant I9 in ARCHITECTURE.md. Each [`Part`] (one reflector of the informer) is compared
-//! separately.
+//! the snapshot, so changes during the comparison are not differences. Except after incomplete
+//! lists (I10), each difference violates invariant I9 in ARCHITECTURE.md. Each [`Part`] (one
+//! reflector of the informer) is compared separately.
 //!
-//! client-go: `CheckDataConsistency` of `util/consistencydetector` lists again after each list, and
-//! panics if the two lists differ.
+//! client-go: if an environment variable enables it, `CheckDataConsistency` of
+//! `util/consistencydetector` lists again after each streaming list, and panics if the two lists
+//! differ.
 
 mod listing;
 
@@ -41,15 +42,15 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(64);
 pub struct Verification {
     /// The resource version at which the store and the server were compared: the version that the
     /// store had reached. With several namespaces, each was compared at its own version, and this
-    /// is the lowest of these versions.
+    /// is the lowest of these versions, or any of them if they have no order.
     pub resource_version: ResourceVersion,
     /// The number of objects that the server has at the compared resource version. With several
     /// namespaces, this is the total of all namespaces.
     pub objects: usize,
     /// The number of objects that were not compared, because they cannot be decoded or transformed.
     pub quarantined: usize,
-    /// The differences, ordered by key. The informer relists to correct them, unless later events
-    /// have already done so.
+    /// The differences, ordered by key. A running informer relists to correct them, unless later
+    /// events have already done so.
     pub differences: Vec<Difference>,
 }
 
@@ -143,7 +144,8 @@ pub enum VerifyError {
     /// The store can still be correct; verify again later.
     ///
     /// `verify` returns this error after three attempts at different versions, or if the store
-    /// stays at the same version for about a minute.
+    /// stays at the same version for about a minute. If the informer has stopped, `verify` makes
+    /// only one attempt.
     #[error(
         "failed to verify {resource}: resource version {resource_version} has expired on the server; verify \
          again later"
@@ -162,8 +164,8 @@ pub enum VerifyError {
 impl<K> SharedIndexInformer<K> {
     /// Compares the store with the server's state at the store's [watermark](Self::watermark), and
     /// returns the differences. Logs their number and the first one. To correct the store, the
-    /// informer then relists, except if the store has already received a change of each differing
-    /// object.
+    /// informer then relists, except if it has stopped, or if the store has already received a
+    /// change of each differing object.
     ///
     /// Objects that cannot be decoded or transformed are not compared. If the server has compacted
     /// the compared version, the method waits until the store reaches a later version, and tries

@@ -35,7 +35,8 @@ pub enum WaitOutcome {
     /// The written object is outside the informer's namespace or selector, so the store will not
     /// have this version of the object.
     NotCovered,
-    /// The resource version cannot be compared with others, because it is not a number.
+    /// The resource version cannot be compared with others, because it is not a decimal number
+    /// above zero without leading zeros.
     NotComparable,
     /// The informer stopped before its store reached the version.
     Stopped,
@@ -43,9 +44,9 @@ pub enum WaitOutcome {
 
 /// A prediction of what an informer receives from the server because of a write.
 ///
-/// The informer's namespaces, its label selector, and the fields `metadata.name` and
-/// `metadata.namespace` of its field selector are checked. The prediction is wrong if another field
-/// of the selector excludes the object, because only the server can check this field.
+/// The informer's source checks its namespace, its label selector, and the fields `metadata.name`
+/// and `metadata.namespace` of its field selector. The prediction can be wrong if the source cannot
+/// check a condition that excludes the object: for example, only the server can check other fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     /// The informer receives no event, because the object was outside the informer's namespace or
@@ -69,7 +70,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     ///
     /// With several namespaces, each of them must reach the version. A namespace without changes
     /// delays the call until the namespace's next bookmark, for up to a minute. A namespace that
-    /// cannot be listed delays the call until the timeout.
+    /// cannot be listed delays the call until the timeout, and so does an empty set of namespaces.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -103,9 +104,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     ///   during the wait.
     ///
     /// Of a field selector, the method evaluates only `metadata.name` and `metadata.namespace`. If
-    /// the selector excludes the object by another field, the method does not return `NotCovered`.
-    /// It then waits until the store has all changes up to the written version, like
-    /// [`wait_until`](Self::wait_until).
+    /// only another field of the selector excludes the object, the method does not return
+    /// `NotCovered` at once. It then waits until the store has all changes up to the written
+    /// version, like [`wait_until`](Self::wait_until).
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.

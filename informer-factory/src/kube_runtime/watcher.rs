@@ -23,12 +23,14 @@ use crate::SharedIndexInformer;
 ///
 /// Objects are cloned, because kube-runtime's events own their objects. The stream has no errors,
 /// because the informer itself relists and resumes. For a missed deletion, the stream has a
-/// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`. If
-/// the informer stops watching a namespace, each object of this namespace gets a `Delete`, although
-/// it can still exist ([`Event::Released`]). For cleanups, use finalizers, not `Delete` events. If
-/// 1,024 events or more are pending for a reader, later events are coalesced to one per object.
+/// `Delete`; kube-runtime's own watcher sends none. A [resync](Event::Resynced) is an `Apply`, or
+/// an `InitApply` before `InitDone`. If the informer stops watching a namespace, each object of
+/// this namespace gets a `Delete`, although it can still exist ([`Event::Released`]). For cleanups,
+/// use finalizers, not `Delete` events. If 1,024 events or more are pending for a reader, later
+/// events are coalesced per object.
 ///
-/// The stream ends when the informer stops.
+/// The stream ends when the informer stops. If the informer has stopped before, the stream has only
+/// `Init`.
 pub fn watcher_events<K: Clone + Send + Sync + 'static>(
     informer: &SharedIndexInformer<K>,
 ) -> WatcherEvents<K> {

@@ -22,8 +22,8 @@ pub trait IndexValues<'a> {
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
-/// Returns a value itself as the only index value, such as a `String`. All types implement this
-/// trait, but the compiler uses it only for types that do not implement [`IndexValues`].
+/// Returns a value itself as the only index value, such as a `String`. `&&T` implements this trait
+/// for each type `T`, but the compiler uses it only if `&T` does not implement [`IndexValues`].
 pub trait AsSingleValue<'a> {
     /// The type of the index value: the type of `self` without references.
     type Item: 'a;

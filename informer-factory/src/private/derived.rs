@@ -18,7 +18,7 @@ use informer_reflector::KubeListWatch;
 use informer_store::IndexValue;
 
 /// The settings that a type has in `#[derive(Informer)]`. The derive implements this trait for the
-/// type.
+/// type or, if the type is the spec of a custom resource, for the custom resource.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` doesn't derive `Informer`",
     note = "add `#[derive(Informer)]` to this type or, for a custom resource, to its spec"
@@ -90,7 +90,7 @@ fn prune_paths<K: Derived>() -> PrunePaths {
 ///
 /// If the informer has an index of this name with values of another type, the new index is added
 /// under a longer name, which contains the type of its values. So the methods that the derive
-/// generates always work.
+/// generates never fail.
 pub fn index<K, V>(
     informer: &SharedIndexInformer<K>,
     name: &'static str,

@@ -1,5 +1,6 @@
-//! Items for code that `#[derive(Informer)]` generates, for informer-controller and for
-//! informer-monitor. These items are not part of the public interface and can change in any release.
+//! Items for code that `#[derive(Informer)]` and [`group!`](crate::group) generate, for
+//! informer-controller and for informer-monitor. These items are not part of the public interface
+//! and can change in any release.
 
 mod at;
 mod derived;

@@ -45,7 +45,8 @@ pub fn watermark_for<K>(
 /// - `Ok(Ok(metadata))`: the object exists.
 /// - `Ok(Err(version))`: the object does not exist. `version` is the resource version of the
 ///   server's response.
-/// - `Err(error)`: the request failed.
+/// - `Err(error)`: the request failed, or `object` has no namespace and several namespaces have an
+///   object with its name.
 #[must_use]
 pub fn read<K>(
     informer: &SharedIndexInformer<K>,

@@ -87,7 +87,8 @@ impl<K: Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// Returns the name of the resource, such as `deployments.apps`.
+    /// Returns the name of the resource, such as `deployments.apps`. For an exception, see
+    /// [`Namespaces::resource`].
     pub(crate) fn resource(&self) -> &str {
         match self {
             Self::Whole(part) => part.lister_watcher.resource(),

@@ -6,18 +6,18 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
-    /// The informer cannot add or remove namespaces, because it was created for one namespace, or
-    /// for all.
+    /// The informer cannot add or remove namespaces, because it was created for one namespace, for
+    /// all, or for a cluster-scoped resource.
     #[error(
         "the informer of {resource} has fixed namespaces; to change them later, create it with \
          SharedIndexInformer::new_in_namespaces, or its factory with FactoryBuilder::namespaces"
     )]
     Fixed {
-        /// The resource of the informer.
+        /// The resource of the informer and its scope, such as `pods in namespace "shop"`.
         resource: String,
     },
-    /// The factory cannot add or remove namespaces, because it was created for one namespace, or
-    /// for all.
+    /// The factory cannot add or remove namespaces, because it was built without
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
     #[error(
         "this factory has fixed namespaces; to change them later, create it with FactoryBuilder::namespaces"
     )]

@@ -62,7 +62,7 @@ struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
     /// Sets the namespace's watermark, which wakes tasks that wait for it. `None` once the informer
-    /// has ended.
+    /// has processed its last batch.
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Reads the namespace's watermark, even after the informer has ended.
     reached: watch::Receiver<ResourceVersion>,
@@ -276,7 +276,7 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Removes a namespace from the set. Returns its [`Member`], and its reflector if the reflector
-    /// was never started.
+    /// still waits for its start.
     ///
     /// If the set does not contain the namespace, returns `Err` with a [`Completion`], which is set
     /// when the store has no objects of the namespace. If the informer has ended, the `Completion`
@@ -312,8 +312,9 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Stops the reflector of a removed namespace. `work` is the reflector if it was never started.
-    /// Returns a [`Completion`] that is set when the store has no objects of the namespace.
+    /// Stops the reflector of a removed namespace. `work` is the reflector if it still waits for
+    /// its start. Returns a [`Completion`] that is set when the store has no objects of the
+    /// namespace.
     fn end_member(&self, member: &Member<K>, work: Option<MemberTask<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
@@ -360,7 +361,8 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Sets the watermark of each namespace in `progress`, and wakes the tasks that wait for it.
+    /// Sets the watermark of each namespace in `progress` that is still watched, and wakes the
+    /// tasks that wait for it. Does nothing after [`end_watermarks`](Self::end_watermarks).
     pub(crate) fn set_watermarks(&self, progress: &[NamespaceProgress]) {
         let reached: Vec<_> = {
             let state = self.state.lock();
@@ -377,18 +379,27 @@ impl<K: 'static> Namespaces<K> {
         }
     }
 
-    /// Marks the informer as ended. Calls that wait for one of its namespaces then return an error
+    /// Marks the informer as ended. Calls that wait until a namespace is added again then end
     /// (invariant I12 in ARCHITECTURE.md).
     fn end(&self) {
-        let over = {
+        let (never_run, completions) = {
             let mut state = self.state.lock();
             state.has_ended = true;
-            let watermarks: Vec<_> =
-                state.watched.values_mut().filter_map(|member| member.watermark.take()).collect();
-            (std::mem::take(&mut state.waiting), watermarks, state.released.completions())
+            (std::mem::take(&mut state.waiting), state.released.completions())
         };
-        over.2.iter().for_each(Completion::cancel);
-        drop(over);
+        completions.iter().for_each(Completion::cancel);
+        drop(never_run);
         self.publish();
+    }
+
+    /// Ends the calls that wait for the watermark of a namespace (I12). Call this after the last
+    /// batch, because queued changes are still processed after the reflectors have ended.
+    pub(crate) fn end_watermarks(&self) {
+        let over: Vec<_> = {
+            let mut state = self.state.lock();
+            state.watched.values_mut().filter_map(|member| member.watermark.take()).collect()
+        };
+        // I8: waiters are woken without the lock.
+        drop(over);
     }
 }

@@ -36,7 +36,7 @@ struct NamespacesStatus {
     description: Arc<str>,
     members: watch::Receiver<Members>,
     /// The status of each namespace, as a copy that belongs only to this clone. Each copied status
-    /// remembers the last health that [`health_changed`](NamespacesStatus::health_changed) has
+    /// remembers the last health that its [`health_changed`](ReflectorStatus::health_changed) has
     /// returned.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
@@ -47,8 +47,8 @@ pub(super) struct Members {
     by_namespace: BTreeMap<Arc<str>, MemberStatus>,
     /// The statuses of removed namespaces whose reflectors can still be running.
     removed: Vec<ReflectorStatus>,
-    /// The sums of the counters of removed namespaces whose reflectors have stopped. These
-    /// namespaces are no longer in `removed`.
+    /// The sums of the counters of removed namespaces that are no longer in `removed`: their
+    /// reflectors have stopped.
     ended: Totals,
     pub(super) has_ended: bool,
 }
@@ -108,7 +108,9 @@ impl SourceStatus {
     }
 
     /// Returns the resource and the scope as text for messages, such as `pods in namespace "shop"`.
-    /// If each namespace has its own watch, the text does not contain the namespaces.
+    /// If each namespace has its own watch, the text does not contain the namespaces. For an
+    /// informer that was created with an empty list of namespaces, the text is the name of the
+    /// object type.
     #[must_use]
     pub fn description(&self) -> &str {
         match &self.inner {
@@ -296,10 +298,11 @@ impl NamespacesStatus {
             };
             drop(watched);
             match (health, self.health()) {
-                // The last health of this namespace has been returned.
+                // The reflector has ended, so the health of this namespace no longer changes.
                 (None, _) => _ = self.seen.remove(&namespace),
-                // All reflectors have stopped, so the set of namespaces is about to change. The
-                // health after that change is returned instead.
+                // All reflectors have stopped, so `members` is about to change: the namespaces are
+                // being removed, or the informer is ending. The health after that change is
+                // returned instead.
                 (Some(_), Health::Stopped) => {}
                 (Some(_), health) => return Some(health),
             }
@@ -327,7 +330,7 @@ fn severity(health: &Health) -> (u8, Option<std::time::Duration>) {
         Health::BackingOff { .. } | Health::AwaitingTurn { .. } => (4, None),
         Health::NotServed { .. } => (5, None),
         Health::Forbidden { .. } => (6, None),
-        // A namespace whose reflector has stopped is about to be removed.
+        // The reflector has stopped: its namespace is being removed, or the informer is ending.
         _ => (0, None),
     }
 }

@@ -63,6 +63,24 @@ async fn handlers_read_encoded_objects() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn handler_reads_objects_that_only_the_snapshot_had() {
+    let update = Event::Updated { old: encoded(1), new: object("a", 2).cast() };
+    for (first, expected) in [(Event::Released(encoded(1)), None), (update, Some(2))] {
+        let running = Running::start();
+        let (send, mut received) = tokio::sync::mpsc::unbounded_channel();
+        let on_release = send.clone();
+        let handler = Handlers::new()
+            .on_update(move |old: &Cached<Object>, new| _ = send.send([Some(**old), Some(**new)]))
+            .on_release(move |object: &Cached<Object>| _ = on_release.send([Some(**object), None]));
+        let _registration = running.add(handler);
+        let batch = EventBatch { events: vec![first], completes_initial_list: false };
+        running.processor.cast().publish(batch, || {});
+        assert_eq!(next(&mut received).await, Some([Some(1), expected]));
+        running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn handler_reads_the_encoded_last_state_of_a_deletion() {
     let running = Running::start();
     let (send, mut received) = tokio::sync::mpsc::unbounded_channel();

@@ -42,7 +42,7 @@ impl ReleasedNames {
         self.removals += 1;
         if self.names.len() as u64 >= 2 * MIN_KEPT_NAMES {
             let oldest = self.removals - MIN_KEPT_NAMES;
-            // A namespace with a waiter is kept until it is added again.
+            // A namespace is kept while it has a waiter.
             self.names.retain(|_, released| released.number >= oldest || released.has_waiter());
         }
     }

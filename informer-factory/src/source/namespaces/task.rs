@@ -29,8 +29,8 @@ pub(super) struct MemberTask<K: 'static> {
     /// Cancelled by this task at its end, after it has queued the release of the namespace's
     /// objects. If the program has added the namespace again, the next reflector then starts.
     pub(super) released: CancellationToken,
-    /// The token `released` of the namespace's previous reflector. This reflector starts when the
-    /// token is cancelled. `None` if this reflector can start at once.
+    /// The token `released` of the namespace's last started reflector. This reflector starts when
+    /// the token is cancelled. `None` if this reflector can start at once.
     pub(super) starts_after: Option<CancellationToken>,
 }
 

@@ -1,6 +1,12 @@
 //! Waits for a version, where each namespace has its own watermark.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use informer_factory::{InformerOptions, ObjectKey, WaitOutcome};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use parking_lot::Mutex;
 
 use super::{SOON, Server};
 use crate::Running;
@@ -63,6 +69,37 @@ async fn stored_write_is_reached_after_the_informer_stops() {
     assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
     running.stop().await;
     assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i9_write_that_is_queued_at_the_stop_is_reached() {
+    let server = Server::new();
+    let running = server.start(&["a"]).synced().await;
+    let informer = running.informer.clone();
+    let ((storing, stored_early), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+    let released = Mutex::new(released);
+    let index = informer.add_index("gate", move |map: &ConfigMap| {
+        // Blocks until the reflector has ended, so that the later event is only queued.
+        if map.name_any() == "early" {
+            _ = storing.send(());
+            _ = tokio::task::block_in_place(|| released.lock().recv_timeout(Duration::from_secs(60)));
+        }
+        None::<String>
+    });
+    index.expect("a free index name");
+    server.put("a", "early", "1");
+    tokio::task::block_in_place(|| stored_early.recv_timeout(Duration::from_secs(60))).expect("an event");
+    let written = server.put("a", "late", "1");
+    let mut status = informer.status().clone();
+    while status.counts().events.added < 2 {
+        tokio::task::yield_now().await;
+    }
+    let wait = tokio::spawn(async move { informer.wait_for_write(&written, 60 * SOON).await });
+    running.shutdown.cancel();
+    while status.health_changed().await.is_some() {}
+    release.send(()).expect("the index function waits");
+    assert_eq!(wait.await.expect("no panic"), WaitOutcome::Reached);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
