@@ -1,4 +1,4 @@
-//! [`connect`]: creates a client whose connections detect a dead server within 30 seconds.
+//! [`connect`]: creates a client that closes a dead connection after 30 seconds.
 //!
 //! client-go uses HTTP/2 pings. kube's connectors support HTTP/1.1 only, so this function uses TCP
 //! keepalive.
@@ -40,7 +40,7 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// - A connection that was idle for 20 seconds is not reused, because it can be dead.
 /// - Connecting times out after 10 seconds, or earlier if `config.connect_timeout` is shorter. This
 ///   time includes name resolution and the TLS handshake.
-/// - Requests are not retried, even if `config.default_retry` is set, so that the reflector's
+/// - kube's retry layer is not used, even if `config.default_retry` is set, so that the reflector's
 ///   backoff counts all failures.
 /// - kube's tracing layer, which logs each transport error and each 5xx response as an error, is
 ///   not used.

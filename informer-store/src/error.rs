@@ -15,7 +15,7 @@ pub enum IndexError {
         "an index named \"{name}\" exists already; choose another name, or get the existing index by its name"
     )]
     Duplicate {
-        /// The name of the existing index.
+        /// The name of the index.
         name: String,
     },
     /// The store has no index with this name.
@@ -47,7 +47,7 @@ pub enum IndexError {
         name: String,
         /// The key of the object for which the index function failed.
         key: ObjectKey,
-        /// The error that the index function returned, or the message of its panic.
+        /// The error that the index function returned, or a message about its panic.
         error: String,
     },
 }
@@ -55,8 +55,8 @@ pub enum IndexError {
 /// Reports that an index lacks an object. Either the index function returned an error or panicked,
 /// or `Hash` or `Eq` of an index value panicked.
 ///
-/// The object is in the store, but can't be found through this index until a later version of the
-/// object is indexed without a failure.
+/// The object is in the store, but can't be found through this index until the object is indexed
+/// again without a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("index \"{index}\" lacks object {key}{at_version} because of a failure: {error}", at_version = at(resource_version))]
 #[non_exhaustive]

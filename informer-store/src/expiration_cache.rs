@@ -20,8 +20,9 @@ type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
 ///
 /// A read never returns an expired object, and removes an expired object that it finds. Expired
 /// objects that no read finds stay in memory; [`list`](Self::list) removes all of them. All methods
-/// take `&self`: share the cache between threads in an `Arc`. Any text can be a key
-/// ([`ObjectKey::from_text`]). [`Cached::from_parts`] combines an object with its key.
+/// except [`with_clock`](Self::with_clock) take `&self`: share the cache between threads in an
+/// `Arc`. Any text can be a key ([`ObjectKey::from_text`]). [`Cached::from_parts`] combines an
+/// object with its key.
 ///
 /// Use it for data without a watch: responses of other services, objects that were fetched one by
 /// one, decisions that expire. For Kubernetes objects that are read often, an informer is better,

@@ -1,8 +1,8 @@
 //! [`Indexer`]: the read half of a store.
 //!
 //! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. In client-go, every
-//! handle can read and write. Here, an indexer only reads, and only the single
-//! [`StoreWriter`](crate::StoreWriter) writes.
+//! handle can read and write. Here, an indexer only reads the objects, and only the single
+//! [`StoreWriter`](crate::StoreWriter) changes them.
 
 use std::any::Any;
 use std::fmt;
@@ -106,9 +106,10 @@ impl<K: 'static> Indexer<K> {
 
     /// Returns the watermark: the resource version up to which the store has all changes. Empty
     /// before the first version is reached. If namespaces are watched separately, the result is the
-    /// lowest of [their watermarks](Self::watermarks); empty while one is missing. Exceptions (I10
-    /// in ARCHITECTURE.md): an object that can't be decoded or transformed can be older or missing,
-    /// and deleted objects can remain if a listed object has no readable name or namespace.
+    /// lowest of [their watermarks](Self::watermarks); empty while one is missing, or if they can't
+    /// be compared. Exceptions (I10 in ARCHITECTURE.md): an object that can't be decoded or
+    /// transformed can be older or missing, and deleted objects can remain if a listed object has
+    /// no readable name or namespace.
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
@@ -122,9 +123,9 @@ impl<K: 'static> Indexer<K> {
         Arc::clone(&self.shared.state.read().watermarks)
     }
 
-    /// Returns a snapshot of the current state, for any number of queries. Taking a snapshot only
-    /// increments a few reference counts, regardless of the size of the store. Objects that are
-    /// replaced later stay in memory until the snapshot is dropped.
+    /// Returns a snapshot of the current state, for any number of queries. Taking a snapshot copies
+    /// no objects, so its cost does not depend on the size of the store. The snapshot keeps objects
+    /// that are replaced later in memory.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.shared.state.read().clone())
@@ -199,7 +200,8 @@ impl<K: 'static> Indexer<K> {
         self.shared.state.read().index_names().into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether an index with this name and this type of values is under construction.
+    /// Returns whether an index with this name and this type of values is in the last phase of its
+    /// construction.
     #[cfg(feature = "kubernetes")]
     pub(crate) fn is_under_construction<V: IndexValue>(&self, name: &str) -> bool {
         self.shared
@@ -211,7 +213,7 @@ impl<K: 'static> Indexer<K> {
             .any(|index| index.name() == name && index.new_state().as_any().is::<IndexState<V>>())
     }
 
-    /// Returns the current failures of index functions, with the affected objects and the errors.
+    /// Returns the current failures of indexes, with the affected objects and the errors.
     #[must_use]
     pub fn index_failures(&self) -> Vec<IndexFailure> {
         self.shared.write.lock().indexes.iter().flat_map(|index| index.failures.values().cloned()).collect()
@@ -228,7 +230,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// and [`index_failures`](Self::index_failures) returns the failure.
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
+    /// [`IndexError::Duplicate`] if an index with this name exists. If several calls add one at the
+    /// same time, only one of them succeeds.
     #[doc(alias = "AddIndexers")]
     pub fn add_index<V, I>(
         &self,
@@ -258,7 +261,8 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     /// [`index_failures`](Self::index_failures) returns the failure.
     ///
     /// # Errors
-    /// [`IndexError::Duplicate`] if an index with this name exists or is being added.
+    /// [`IndexError::Duplicate`] if an index with this name exists. If several calls add one at the
+    /// same time, only one of them succeeds.
     pub fn try_add_index<V, I, E>(
         &self,
         name: &str,
@@ -277,7 +281,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
     }
 
     /// Returns the handle of the index `name`. If the index does not exist, adds it with the index
-    /// function `values`, which can return an error. If another thread is adding the index, waits
+    /// function `values`, which can return an error. If another thread adds the index first, waits
     /// until the index is complete.
     ///
     /// # Errors

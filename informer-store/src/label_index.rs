@@ -1,9 +1,9 @@
-//! The label index, with which a lister finds the objects that match a selector without reading
-//! every object.
+//! The label index, with which a lister finds the objects that match an equality or `in`
+//! requirement without reading every object.
 //!
-//! client-go has no label index; its listers read the labels of every object
-//! (tools/cache/listers.go). The index values are pairs of label key and label value. An object has
-//! one value per label key, so the results for several values of one key never overlap.
+//! client-go has no label index; its listers read the labels of every object of the store or the
+//! namespace (tools/cache/listers.go). The index values are pairs of label key and label value. An
+//! object has one value per label key, so the results for several values of one key never overlap.
 //!
 //! A slot is the number of an object in the store. A [`Posting`] is the set of the slots of all
 //! objects that have an index value.
@@ -44,8 +44,9 @@ fn labels_of(metadata: &ObjectMeta) -> Values<Label> {
 }
 
 impl<K: Resource + Send + Sync + 'static> Indexer<K> {
-    /// Adds a label index, which makes the [`Lister`](crate::Lister)s of this store faster. Does
-    /// nothing if the index exists or another thread is adding it.
+    /// Adds a label index, which makes the [`Lister`](crate::Lister)s of this store faster. Returns
+    /// `Ok` without a change if the index exists, or if another thread adds it first (possibly
+    /// before that thread has completed it).
     ///
     /// The index supports equality and `in` requirements. The lister looks up these requirements,
     /// intersects their results with the objects of the namespace, and compares only the remaining

@@ -1,5 +1,5 @@
-//! An indexed in-memory store of Kubernetes objects. Readers always see one consistent state, and
-//! wait for less than a millisecond.
+//! An indexed in-memory store of Kubernetes objects. A read of objects always sees one consistent
+//! state, and waits for less than a millisecond.
 //!
 //! [`store`] returns the two halves of a store. The [`StoreWriter`] changes the store, one
 //! transaction at a time. Any number of [`Indexer`]s read the store, from any thread:
@@ -19,9 +19,9 @@
 //! data without a watch: its objects expire.
 //!
 //! Objects and indexes are persistent data structures (`persistent_vec.rs`, `slot_map.rs`,
-//! `posting.rs`), so taking a snapshot only increments a few reference counts. A small transaction
-//! changes these structures in place while no snapshot or query result exists. Otherwise, a
-//! transaction first copies each small array of entries that it changes.
+//! `posting.rs`), so taking a snapshot copies neither objects nor index entries. A small
+//! transaction changes these structures in place while no snapshot or query result exists.
+//! Otherwise, a transaction first copies each shared small array of entries that it changes.
 //!
 //! Only [`Lister`] and the label index require Kubernetes objects. For other objects,
 //! [`Cached::from_parts`](informer_core::Cached::from_parts) wraps an object of any type with any

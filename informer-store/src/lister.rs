@@ -32,9 +32,9 @@ use crate::shared::State;
 /// # Ok::<(), informer_store::SelectorError>(())
 /// ```
 ///
-/// Without a label index ([`Indexer::add_label_index`]), the lister compares a selector with the
-/// labels of every object of the store, or of the namespace. All objects of a result come from one
-/// state of the store.
+/// Without a label index ([`Indexer::add_label_index`]), the lister compares a selector that is not
+/// empty with the labels of every object of the store, or of the namespace. All objects of a result
+/// come from one state of the store.
 #[doc(alias = "GenericLister")]
 pub struct Lister<K> {
     indexer: Indexer<K>,

@@ -22,8 +22,8 @@ pub struct Objects<K> {
     slots: Slots,
     len: usize,
     has_encoded: bool,
-    /// Copies of the store's handles, which [`iter`](Self::iter) makes if the store has encoded
-    /// objects. Each copy keeps its decoded object until these `Objects` are dropped.
+    /// Copies of the store's handles, which [`iter`](Self::iter) makes if the store has ever had
+    /// encoded objects. Each copy keeps its decoded object until these `Objects` are dropped.
     own: OnceLock<Vec<Cached<K>>>,
 }
 
@@ -64,7 +64,7 @@ impl<K: 'static> Objects<K> {
     }
 
     /// Iterates over the objects. Dereferencing an encoded object decodes it, and the decoded
-    /// object stays in memory until these `Objects` are dropped. To decode objects only
+    /// object stays in memory at least until these `Objects` are dropped. To decode objects only
     /// temporarily, iterate by value or use [`Cached::read`].
     pub fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
         let own = self.has_encoded.then(|| self.own.get_or_init(|| self.to_vec()));
@@ -72,8 +72,8 @@ impl<K: 'static> Objects<K> {
         own.into_iter().flatten().chain(stored.into_iter().flatten())
     }
 
-    /// Iterates over the store's own handles of the objects. They must not be dereferenced, because
-    /// only a copy of a handle can decode an encoded object.
+    /// Iterates over the store's own handles of the objects. The handle of an encoded object must
+    /// not be dereferenced: only a [cast](Cached::cast) copy of the handle can decode the object.
     pub(crate) fn stored(&self) -> impl Iterator<Item = &Cached<AnyObject>> {
         let (all, of) = match &self.slots {
             Slots::All => (Some(self.entries.iter().flatten()), None),

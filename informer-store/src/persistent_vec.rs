@@ -1,6 +1,7 @@
-//! [`PersistentVec`]: a vector with cheap copies. A copy only increments a reference count. A later
-//! write copies the path to the changed slot: one leaf, one branch of 64 pointers, and the root. If
-//! no copy exists, writes change the vector in place.
+//! [`PersistentVec`]: a vector with cheap copies. A copy only increments a reference count. A write
+//! first copies the shared parts of the path to the changed slot: at most one leaf, one branch of
+//! 64 pointers, and the root. Parts that are not shared change in place, but growth replaces the
+//! root.
 //!
 //! `LEAF` is the number of slots of a leaf. It should be small if copying a slot changes a
 //! reference count. Otherwise it should be large, so that the vector has fewer leaves and pointers.

@@ -18,8 +18,9 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// that it keeps the last known state of quarantined objects, which could not be decoded or
 /// transformed. If a list contains a quarantined object without a readable key, the list removes no
 /// objects from the store: any object that is missing in the list could be the quarantined object.
-/// Resyncs are ignored. Failures of index functions are logged without their errors, which
-/// [`Indexer::index_failures`] returns.
+/// Resyncs are ignored. A failure of an index is logged without its error, which
+/// [`Indexer::index_failures`] returns. If the index function fails again for the next version of
+/// the object, that is not logged.
 ///
 /// The reflector's calls must not overlap, because a store has only one writer.
 ///
@@ -55,7 +56,9 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         self.indexer.clone()
     }
 
-    /// Returns a [`Completion`] that is set when the initial list is in the store.
+    /// Returns a [`Completion`] that is set when the initial list is in the store. If the
+    /// `ReflectedStore` is dropped before, for example because its reflector has stopped, the
+    /// completion is cancelled.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.synced.clone()
@@ -80,8 +83,15 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     }
 }
 
+impl<K> Drop for ReflectedStore<K> {
+    fn drop(&mut self) {
+        // I12: waits for an initial list that will never arrive must end.
+        self.synced.cancel();
+    }
+}
+
 fn report(failures: Vec<IndexFailure>) {
-    // I10: each failure is logged. Its error is not, because it can contain data of a Secret.
+    // I10: each new failure is logged. Its error is not, because it can contain data of a Secret.
     for IndexFailure { index, key, resource_version, .. } in failures {
         tracing::warn!(
             %index, %key, %resource_version,

@@ -1,8 +1,8 @@
 //! The data of a store: the [`State`] that readers see, and the [`WriterNotes`] of the writer.
 //!
-//! Lock order: `write`, then `state`. While `state` is locked, only prepared changes are applied,
-//! so readers wait only for a short time. While one of the locks is held, no user code runs except
-//! `Hash` and `Eq` of index values.
+//! Lock order: `write`, then `state`. While `state` is locked for writing, only prepared changes
+//! are applied, so readers wait only for a short time. While one of the locks is held, no user code
+//! runs except `Hash`, `Eq` and `Borrow` of index values.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,13 +29,13 @@ impl IndexId {
 pub(crate) struct Shared {
     pub(crate) state: RwLock<State>,
     pub(crate) write: Mutex<WriterNotes>,
-    /// Notified when the construction of an index ends, even if it failed. Used with the mutex
-    /// `write`.
+    /// Notified when an index leaves [`WriterNotes::joining`], even if its construction failed.
+    /// Used with the mutex `write`.
     pub(crate) build_ended: Condvar,
 }
 
 impl Shared {
-    /// Waits while another thread is building an index with this name. The index is missing
+    /// Waits while an index with this name is in [`WriterNotes::joining`]. The index is missing
     /// afterwards if the construction failed.
     pub(crate) fn wait_while_building(&self, name: &str) {
         let mut notes = self.write.lock();
@@ -45,7 +45,7 @@ impl Shared {
     }
 }
 
-/// One state of the store. Copying it only increments a few reference counts.
+/// One state of the store. A copy shares all objects and tables with the original.
 #[derive(Clone)]
 pub(crate) struct State {
     pub(crate) objects: SlotMap<Cached<AnyObject>>,
@@ -83,10 +83,11 @@ impl Clone for NamedIndex {
 pub(crate) struct WriterNotes {
     /// One entry for each index in [`State::indexes`], in the same order.
     pub(crate) indexes: Vec<IndexNotes>,
-    /// The indexes under construction.
+    /// The indexes in the last phase of their construction, in which the writer calls their
+    /// functions.
     pub(crate) joining: Vec<Joining>,
-    /// Incremented when `indexes` or `joining` changes, so that the writer detects that its copy of
-    /// [`definitions`](Self::definitions) is outdated.
+    /// Incremented when an index is added to or removed from `indexes` or `joining`, so that the
+    /// writer detects that its copy of [`definitions`](Self::definitions) is outdated.
     pub(crate) generation: u64,
 }
 
@@ -147,8 +148,8 @@ impl State {
         self.objects.is_sparse() || self.indexes.iter().any(|named| named.index.is_sparse())
     }
 
-    /// Frees unused memory of sparse tables. This changes the slots of objects and the IDs of index
-    /// values.
+    /// Frees unused memory of sparse tables. This can change the slots of objects and the IDs of
+    /// index values.
     pub(crate) fn compact(&mut self, notes: &mut WriterNotes) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
         for (named, notes) in self.indexes.iter_mut().zip(&mut notes.indexes) {
@@ -167,7 +168,7 @@ impl WriterNotes {
         self.indexes.iter().position(|notes| notes.definition.name() == name)
     }
 
-    /// Returns whether an index with this name exists or is under construction.
+    /// Returns whether an index with this name exists or is in `joining`.
     pub(crate) fn is_name_taken(&self, name: &str) -> bool {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
@@ -201,8 +202,8 @@ impl WriterNotes {
         new
     }
 
-    /// Returns the indexes whose functions the writer calls: the complete ones, then those under
-    /// construction.
+    /// Returns the indexes whose functions the writer calls: the complete ones, then those in
+    /// `joining`.
     pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex>> {
         let joining = self.joining.iter().map(|joining| Arc::clone(&joining.definition));
         self.indexes.iter().map(|notes| Arc::clone(&notes.definition)).chain(joining).collect()

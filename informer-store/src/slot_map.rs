@@ -209,7 +209,7 @@ impl<E: Clone> SlotMap<E> {
     }
 
     /// Returns whether [`compact`](Self::compact) is worth its cost: more than three quarters of
-    /// the slots are free. Always `false` for small maps.
+    /// the slots are free. Always `false` for maps with few slots.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > MAX_SLOTS_NEVER_COMPACTED && self.len * 4 < self.next as usize
     }

@@ -1,6 +1,6 @@
 //! The locks of a store, which are those of `parking_lot`. With `--cfg informer_loom`, loom's
-//! locks with the same signatures replace them, so that `tests/loom.rs` can run all interleavings
-//! of threads.
+//! locks with the same signatures replace them, so that `tests/loom.rs` can explore the
+//! interleavings of threads.
 
 #[cfg(not(informer_loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -16,7 +16,7 @@ pub(crate) use modelled::{Condvar, Mutex, RwLock};
 mod unmodelled {
     use parking_lot::MutexGuard;
 
-    /// `parking_lot`'s condition variable with loom's signature.
+    /// `parking_lot`'s condition variable with the signature of the one in `modelled`.
     pub(crate) struct Condvar(parking_lot::Condvar);
 
     impl Condvar {

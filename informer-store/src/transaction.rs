@@ -1,13 +1,14 @@
-//! [`PreparedTransaction`]: changes that readers do not see yet, but for which the index functions
-//! have run.
+//! [`PreparedTransaction`]: changes that readers do not see yet, but for which the users' index
+//! functions have run.
 //!
 //! A large transaction is applied to a copy of the state beforehand, and `commit` only swaps the
-//! states. A small transaction is applied by `commit` itself. So a reader waits at most until a few
-//! hundred changes, with about two thousand index values, have been applied. client-go holds its
-//! lock while it rebuilds every index (`threadSafeMap.Replace`).
+//! states. A small transaction is usually applied by `commit` itself. So a reader waits at most
+//! until a few hundred changes, with about two thousand index values, have been applied. client-go
+//! holds its lock while it rebuilds every index (`threadSafeMap.Replace`).
 //!
-//! A slot is the number of an object in the store. An index under construction has a log. Each
-//! transaction appends its changes to this log, and the construction ends by applying the log.
+//! A slot is the number of an object in the store. In the last phase of its construction, an index
+//! has a log. Each transaction appends its changes to this log, and the construction ends by
+//! applying the log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,8 +71,7 @@ impl<'a> PreparedTransaction<'a> {
     /// Makes all changes visible to readers, in one step. Further calls change nothing.
     ///
     /// A commit takes at most a few hundred microseconds. It calls no user code except `Hash` and
-    /// `Eq` of index values, so the caller may hold a lock. Replaced objects are not dropped before
-    /// [`finish`](Self::finish).
+    /// `Eq` of index values, so the caller may hold a lock. A commit drops no replaced objects.
     pub fn commit(&mut self) {
         if std::mem::replace(&mut self.is_committed, true) {
             return;

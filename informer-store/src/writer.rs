@@ -1,7 +1,7 @@
 //! [`StoreWriter`]: the write half of a store.
 //!
-//! A transaction first calls the index functions, while no lock is held. The other steps are in
-//! [`crate::transaction`].
+//! A transaction first calls the users' index functions, while no lock is held. The other steps are
+//! in [`crate::transaction`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -181,7 +181,7 @@ impl<K: 'static> StoreWriter<K> {
     /// [watermark](Indexer::watermark) to `resource_version`, in one step.
     ///
     /// If the store already contains the same version of an object, the store keeps its copy of the
-    /// object.
+    /// object, unless `objects` contains the key twice.
     ///
     /// Returns the new failures of indexes, like [`transaction`](Self::transaction).
     #[doc(alias = "Replace")]

@@ -1,7 +1,9 @@
 //! Tests the effect of each call on a store that a reflector fills directly, without a queue.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use informer_core::{Cached, Deleted, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Uid};
 use informer_store::{Indexer, ReflectedStore, store};
@@ -69,6 +71,15 @@ fn i9_store_has_the_state_of_its_watermark_after_each_call() {
         unchanged.ptr_eq(&indexer.get_by_key("d").expect("the object is listed")),
         "the store keeps the old allocation"
     );
+}
+
+#[test]
+fn i12_dropped_store_ends_waits_for_its_initial_list() {
+    let (store, _indexer, synced) = reflected();
+    drop(store);
+    let wait = pin!(synced.wait());
+    let polled = wait.poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(polled, Poll::Ready(Err(_))), "{polled:?}");
 }
 
 #[test]

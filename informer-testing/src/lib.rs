@@ -2,8 +2,8 @@
 //!
 //! - [`MemorySource`] replaces the API server and its client: a `ListerWatcher` whose objects are
 //!   in memory, without HTTP, JSON or tasks.
-//! - [`Replica`] is a handler that rebuilds the store from its events and records every event that
-//!   contradicts an earlier event.
+//! - [`Replica`] is a handler that rebuilds the store from its events and records invalid events,
+//!   for example an update of an object that does not exist.
 //! - [`Simulator`] is an API server that keeps its objects in memory. This crate re-exports it with
 //!   all other items of [`kube_simulator`].
 

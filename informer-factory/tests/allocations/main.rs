@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allocation_counter::measure;
 use bytes::Bytes;
+use informer_core::{AnyObject, Codec, DecodeBytes, Encoded, OwnedObject, Storage};
 use informer_factory::{Handlers, SharedInformerFactory};
 use informer_reflector::{PrunePaths, ReflectorConfig, WatchDecoder};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -85,6 +86,23 @@ fn event_costs_two_allocations_besides_its_object() {
     let per_event = (all - objects) as f64 / EVENTS as f64;
     println!("allocations per event, besides its object: {per_event:.2}");
     assert!(per_event <= 2.0, "{per_event}");
+}
+
+struct NeverRead;
+
+impl DecodeBytes for NeverRead {
+    fn object(&self, _: &[u8]) -> OwnedObject<AnyObject> {
+        unreachable!("the test reads no object")
+    }
+}
+
+#[test]
+fn compressed_objects_of_a_family_leave_nothing_in_memory() {
+    let codec = Arc::new(Codec::new(NeverRead, Storage::Compressed));
+    let store = |family: &str| Encoded::new(&[7; 100_000], family, Arc::clone(&codec));
+    drop(store("of the common base"));
+    let left = measure(|| drop(["web"; 3].map(store))).bytes_current;
+    assert!(left < 1_000, "{left} bytes");
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub(super) fn deserialize<T: DeserializeOwned>(tape: &Tape<'_>) -> Result<T, Dec
 }
 
 /// Converts a tape into a value of type `T`, and skips JSON fields that `T` does not have. Adds the
-/// index of each skipped value's first token to `ignored`.
+/// indexes of skipped values' first tokens to `ignored`, except for some values, such as values
+/// inside enums.
 pub(super) fn deserialize_noting<T: DeserializeOwned>(
     tape: &Tape<'_>,
     ignored: Option<&mut Vec<usize>>,
@@ -47,16 +48,17 @@ struct Reader<'t> {
     tape: &'t Tape<'t>,
     /// The index of the next token.
     next: usize,
-    /// The index of the first token of the value that is being read, for errors.
+    /// The index of the member name, or of the first token of the value, that is being read, for
+    /// errors.
     current: usize,
-    /// The values for which the Rust type has no field: the indexes of their first tokens. `None`
-    /// if the caller does not need them.
+    /// Values for which the Rust type has no field: the indexes of their first tokens. `None` if
+    /// the caller does not need them.
     ignored: Option<&'t mut Vec<usize>>,
-    /// Whether the JSON key that was read last is not a field of the Rust struct. Always `false` if
-    /// `ignored` is `None`.
+    /// Whether the last key of a struct or map that was read is not a field of the struct. Always
+    /// `false` for maps, and if `ignored` is `None`.
     is_unknown_field: bool,
-    /// The index of the first token after the JSON object whose members are being read. 0 if the
-    /// object's Rust type is not a struct with exactly two fields.
+    /// The index of the first token after the struct or map whose members are being read; 0 if this
+    /// is not a struct with exactly two fields.
     ///
     /// serde reads an adjacently tagged enum as such a struct: the fields are the tag and the
     /// content. After the tag, `deserialize_enum` sets `min_ignored` to this index, so that skipped

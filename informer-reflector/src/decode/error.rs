@@ -7,7 +7,8 @@ use serde::de::{Error, Unexpected};
 use super::tape::Tape;
 
 /// The reason why an object cannot be decoded, and the path of the field with the error. Contains
-/// no value of the object, because values can be secret.
+/// no value of the object, except metadata of an object without a name, because values can be
+/// secret.
 #[derive(Debug)]
 pub(crate) struct DecodeError {
     /// The reason and the path. Boxed, so that each `Result` with this error is small.

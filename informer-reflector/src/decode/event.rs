@@ -37,7 +37,9 @@ pub(super) struct EventDecoder {
 
 impl EventDecoder {
     /// Decodes one event: a line without blanks around it, or a protobuf message. An undecodable
-    /// object gives a [`WatchEvent::RejectedObject`]; an object of an unexpected type gives an error.
+    /// object gives a [`WatchEvent::RejectedObject`], and an undecodable status a
+    /// [`WatchEvent::Error`]. An added, modified or deleted object of an unexpected type gives an
+    /// error.
     pub(super) fn decode<K>(&mut self, event: &[u8]) -> Result<WatchEvent<K>, ListWatchError> {
         match self.encoding {
             Encoding::Json => self.decode_line(event),
@@ -131,8 +133,9 @@ fn read_protobuf_event(event: &[u8]) -> Result<(EventType, Unknown<'_>), Malform
 #[derive(Default)]
 struct Envelope<'l> {
     event_type: Option<EventType>,
-    /// The object in the event; `None` if the line has none. Added, modified and deleted objects
-    /// are read without the fields in [`Skipped`], for example without the pruned fields.
+    /// The object in the event; `None` if the line has no object or no type. Added, modified and
+    /// deleted objects are read without the fields in [`Skipped`], for example without the pruned
+    /// fields.
     object: Option<Value<'l>>,
 }
 
@@ -237,8 +240,8 @@ impl From<Marked> for Bookmark {
     }
 }
 
-/// Returns the event for a JSON line that lacks the field `type` or `object`: an error if the line
-/// is a Kubernetes `Status`, and a rejected object for other lines.
+/// Returns the event for a JSON line that lacks a valid `type` or the field `object`: an error if
+/// the line is a Kubernetes `Status`, and a rejected object for other lines.
 fn not_an_event<K>(line: &str) -> WatchEvent<K> {
     #[derive(Deserialize)]
     struct Typed {

@@ -1,10 +1,10 @@
 //! [`ExpectedType`]: checks the type of received objects.
 //!
-//! Without this check, a request with the wrong plural would succeed in lists and fail in watches.
+//! Without this check, a request with the wrong plural could succeed in lists and fail in watches.
 //! Types of k8s-openapi check `kind` and `apiVersion` if present, but servers omit them from the
 //! items of a list of a built-in kind. Other types do not check these fields at all.
 //!
-//! Kinds with choices are not received as protobuf. A choice is a message whose JSON is the value of
+//! Kinds with choices are not stored as protobuf. A choice is a message whose JSON is the value of
 //! one of its fields, instead of an object.
 
 use std::collections::HashSet;

@@ -193,7 +193,7 @@ impl Identity {
 }
 
 /// Returns a text that similar objects have in common: the UID of their first owner, or
-/// `generateName`.
+/// `generateName`; empty if both are missing.
 // In compressed storage, most objects with the same text share a dictionary.
 pub(crate) fn family<'m>(
     mut owners: impl Iterator<Item = &'m str>,
@@ -210,14 +210,14 @@ struct OnlyMetadata {
 /// Decodes stored objects from JSON.
 pub(crate) struct FromJson {
     decode: Decode,
-    /// The `apiVersion` and `kind` for dynamic objects whose JSON lacks them. `None` if the JSON
-    /// always contains them.
+    /// The `apiVersion` and `kind` to add to dynamic objects whose JSON lacks them; `None` to add
+    /// nothing.
     types: Option<TypeMeta>,
 }
 
 impl FromJson {
-    /// Returns a decoder of objects in JSON. If the objects are dynamic, their JSON must contain
-    /// `apiVersion` and `kind`.
+    /// Returns a decoder of objects in JSON. It does not add `apiVersion` and `kind` to dynamic
+    /// objects whose JSON lacks them.
     pub(crate) fn of(decode: Decode) -> Self {
         Self { decode, types: None }
     }

@@ -2,7 +2,7 @@
 //! refer by byte offset. Skips the pruned fields, which must not be decoded.
 //!
 //! This code does not depend on the type of the objects, so a program contains it only once. Inside
-//! pruned fields, only strings and brackets are checked.
+//! pruned fields, the scanner only finds the ends of strings and counts brackets.
 
 use std::ops::Range;
 
@@ -71,12 +71,13 @@ impl<'j> Scanner<'j> {
         Ok(Value { tape, len: self.at - before })
     }
 
-    /// Appends the value in `text` to an existing tape. `depth` is the maximum number of levels of
+    /// Appends the only value in `text` to an existing tape. `depth` is the maximum number of levels of
     /// arrays and objects in the value.
     pub(super) fn append_to(mut self, tape: &mut Tape<'_>, depth: usize) -> Result<(), NoValue> {
         // Tokens can refer only to texts of their own tape, so the tape gets a copy.
         self.start = tape.decoded(self.text).start as usize;
-        self.write_value(tape, None, depth)
+        self.write_value(tape, None, depth)?;
+        if self.only_blanks_left() { Ok(()) } else { Err(NoValue::Broken) }
     }
 
     /// Reads the next value and appends it to `tape`. If the value has more than `depth` levels of
@@ -216,7 +217,8 @@ impl<'j> Scanner<'j> {
         Ok(Token::Number(self.span(start..self.at)))
     }
 
-    /// Calls `member` with the name of each member of an object. `member` must read the value.
+    /// Calls `member` with the name of each member of an object. The escapes of the name are not
+    /// decoded. `member` must read the value.
     pub(super) fn members(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<(), NoValue>,

@@ -2,7 +2,8 @@
 //!
 //! Note: `metadata` can come before or after `items`, because servers write the fields of built-in
 //! types in the order of the Go struct, and the fields of custom resources alphabetically. An
-//! interrupted body can end after an item; only the closing brace shows that the list is complete.
+//! interrupted body can end after an item; only the closing brace (in protobuf, the length of the
+//! list) shows that the list is complete.
 
 mod json;
 mod protobuf;
@@ -33,8 +34,9 @@ const SLICE: usize = 256 * 1024;
 ///
 /// Bytes can be pushed in pieces of any size. Items are returned in the order of the list;
 /// undecodable items are [`RejectedObject`]s. Besides the bytes of the last push, the decoder
-/// buffers only a limited part of the body. The limit is about 256 KiB or twice the size of the
-/// largest item, whichever is more.
+/// buffers only a limited part of the body. The limit is about 256 KiB or, if that is more, twice
+/// the size of the largest item or of all fields before the items. A body without items is buffered
+/// as a whole, up to about twice the [maximum size](Self::max_object_size) of an item.
 ///
 /// ```
 /// use informer_reflector::{ListDecoder, PrunePaths};
@@ -65,7 +67,7 @@ pub struct ListDecoder<K> {
     head: Head,
     items: usize,
     /// The type that the items must have; `None` if any type is accepted. For items of the type
-    /// `Pod`, the type of the list must be `PodList`.
+    /// `Pod`, a list of the type `NodeList` is refused.
     expected: Option<ExpectedType>,
     form: Form,
     _item: PhantomData<fn() -> K>,
@@ -200,8 +202,8 @@ impl<K> ListDecoder<K> {
     /// Ends the body and returns the last items and the end of the list.
     ///
     /// # Errors
-    /// [`ListWatchError::Interrupted`] if the body ended early, [`ListWatchError::Protocol`] if it
-    /// is not a list, and [`ListWatchError::Status`] if it is the status of a failure.
+    /// [`ListWatchError::Interrupted`] if the list ended early, [`ListWatchError::Protocol`] if the
+    /// body is not a list, and [`ListWatchError::Status`] if it is the status of a failure.
     pub fn finish(mut self) -> Result<(Items<K>, ListEnd), ListWatchError> {
         let items = self.decode()?;
         match self.state {

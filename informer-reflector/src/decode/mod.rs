@@ -2,7 +2,7 @@
 //!
 //! [`json`] or [`protobuf`] reads an object into a [`tape`], a list of tokens, and skips the pruned
 //! fields. [`deserialize`] turns the tape into the object. For frequent kinds in protobuf,
-//! [`direct`] replaces both steps. Decoding takes most of the CPU time of an informer.
+//! [`direct`] usually replaces both steps. Decoding takes a large part of an informer's CPU time.
 
 mod describe;
 mod deserialize;
@@ -86,8 +86,8 @@ impl Encoding {
 
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Returns the Kubernetes `Status` in a response body. Checks the kind, because any JSON object
-/// could be decoded as a status, which has no required fields.
+/// Returns the Kubernetes `Status` in a response body. Checks the kind, because many other JSON
+/// objects could be decoded as a status, which has no required fields.
 pub(crate) fn status_in(encoding: Encoding, body: &[u8]) -> Option<Status> {
     let status = |tape: &Tape<'_>| (tape.text_of("kind") == "Status").then(|| deserialize(tape).ok())?;
     match encoding {

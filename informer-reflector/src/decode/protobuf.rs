@@ -2,8 +2,9 @@
 //!
 //! Skips fields that [`kube_messages`] does not describe, and the pruned fields, which must not be
 //! decoded. The tape has the content of the object's JSON without these fields, but can lack fields
-//! with the value `null`. The elements of a list or map must follow each other, as servers write
-//! them; otherwise, the object is rejected.
+//! with the value `null`, and maps whose entries are all pruned. The elements of a list or map must
+//! follow each other, as servers write them; otherwise, the object is rejected. Exception: a
+//! [choice](Message::is_choice) is then read without the later elements.
 
 mod check;
 mod prune;
@@ -23,6 +24,8 @@ pub(super) use values::{IntOrText, only_field, timestamp};
 
 /// The largest field number that [`Seen`] can record. [`kube_messages`] has no larger one.
 const MAX_FIELD_NUMBER: u64 = 127;
+
+const SPLIT: &str = "a protobuf field that is split or occurs twice";
 
 /// The initial capacity of a tape for metadata: the number of tokens, and the number of bytes of
 /// text.
@@ -56,8 +59,8 @@ pub(super) fn read(message: &Message, bytes: &[u8], pruned: &Level) -> Tape<'sta
     object.tape
 }
 
-/// Reads one object from protobuf. If `WRITES` is `false`, only checks the object, and `tape` only
-/// records the [problem](Tape::problem).
+/// Reads one object from protobuf. If `WRITES` is `false`, only checks the object. The only result
+/// is then the [problem](Tape::problem) of `tape`.
 struct Object<const WRITES: bool> {
     tape: Tape<'static>,
 }
@@ -140,7 +143,7 @@ impl<const WRITES: bool> Object<WRITES> {
                 // A second member with this name: if it is a part of the identity, the object has no
                 // key.
                 self.push(Token::Text(Tape::span(field.name_at..field.name_at + field.name.len())));
-                self.reject("a protobuf field that is split or occurs twice");
+                self.reject(SPLIT);
                 len += 1;
                 continue;
             }
@@ -149,7 +152,8 @@ impl<const WRITES: bool> Object<WRITES> {
                     self.tape.reject(&Malformed.to_string());
                     continue;
                 };
-                len += self.members(message, bytes, pruned, depth);
+                // Its JSON members are members of this message, on the same level.
+                len += self.members(message, bytes, pruned, depth + 1);
                 continue;
             }
             if is_absent(field, content) {
@@ -162,7 +166,7 @@ impl<const WRITES: bool> Object<WRITES> {
                 Shape::List => self.list(field, content, &mut fields, depth),
                 Shape::Map => {
                     if self.map(field, content, &mut fields, inner, depth) == 0 {
-                        // All entries are pruned. Protobuf has no empty maps.
+                        // No entry is kept: all are pruned or rejected. Protobuf has no empty maps.
                         self.tape.truncate(before);
                         continue;
                     }
@@ -245,15 +249,20 @@ impl<const WRITES: bool> Object<WRITES> {
     /// ([`Message::is_choice`]).
     fn choice(&mut self, message: &Message, bytes: &[u8], depth: usize) {
         let mut fields = Fields(bytes);
-        let mut chosen = None;
+        let (mut chosen, mut previous) = (None, 0);
         loop {
             let Ok(next) = fields.next() else { return self.reject_malformed() };
             let Some((number, content)) = next else { break };
+            let is_again = chosen.is_some_and(|(chosen, _, _): (&Field, _, _)| chosen.number == number);
+            if is_again && previous != number {
+                return self.reject(SPLIT);
+            }
+            previous = number;
             // If several fields are present, the JSON is the value of the one with the highest
             // number.
-            let later = message.field(number).filter(|field| {
-                chosen.is_none_or(|(chosen, _, _): (&Field, _, _)| field.number > chosen.number)
-            });
+            let later = message
+                .field(number)
+                .filter(|field| chosen.is_none_or(|(chosen, _, _)| field.number > chosen.number));
             chosen = later.map(|field| (field, content, fields)).or(chosen);
         }
         match chosen {
@@ -275,7 +284,7 @@ impl<const WRITES: bool> Object<WRITES> {
 fn is_absent(field: &Field, content: Content<'_>) -> bool {
     match field.value_type {
         Type::Time | Type::MicroTime | Type::Json => {
-            field.shape != Shape::List && matches!(content, Content::Number(0) | Content::Bytes([]))
+            field.shape != Shape::List && content == Content::Bytes(&[])
         }
         Type::Message(_) | Type::Quantity | Type::IntOrString => false,
         Type::Text | Type::Bool | Type::Int | Type::Long | Type::Double | Type::Bytes => {

@@ -1,5 +1,5 @@
-//! [`PrunePaths`]: the fields of an object that the decoder skips. Note: do not prune a required
-//! field, because no object can be decoded without it.
+//! [`PrunePaths`]: the fields of an object that the decoder skips. Note: do not prune a field that
+//! the Rust type requires, because no object can be decoded without it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -75,7 +75,7 @@ pub enum PrunePathError {
         /// The path as it was given.
         path: String,
     },
-    /// The field identifies an object or its version.
+    /// The field identifies an object, its type or its version, or contains such fields.
     #[error("\"{path}\" can't be pruned: the field identifies an object or its version; remove this path")]
     Needed {
         /// The path as it was given.
@@ -155,8 +155,8 @@ impl PrunePaths {
 
 impl Default for PrunePaths {
     /// Returns paths that prune only `metadata.managedFields`. Managed fields are half of a typical
-    /// object, and only server-side apply needs them. An update without managed fields leaves them
-    /// unchanged on the server.
+    /// object, and only server-side apply needs them. An update without managed fields does not
+    /// remove them on the server.
     fn default() -> Self {
         let mut root = Level::default();
         root.insert(&["metadata", "managedFields"], usize::MAX);
@@ -197,7 +197,7 @@ impl Field {
 impl Level {
     /// Returns how much of a field is pruned; `None` if the field is kept completely.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
-        // The rules are few, so a linear search is fastest.
+        // Most levels have few rules, for which a linear search is fastest.
         match self.fields.iter().find(|(known, _)| **known == *name) {
             Some((_, field)) => Some(field),
             None if self.prunes_others => Some(&Field::Whole),
@@ -212,8 +212,8 @@ impl Level {
         Self { fields: vec![("metadata".into(), Field::Inside(metadata))], prunes_others: true }
     }
 
-    /// Adds the path of a field to prune. Each object on the path can have rules for at most
-    /// `max_fields` of its fields. If the path would exceed this limit, nothing is added.
+    /// Adds the path of a field to prune. Adds nothing if the path needs a new rule in an object
+    /// that already has rules for `max_fields` or more of its fields.
     fn insert(&mut self, names: &[&str], max_fields: usize) {
         let [name, inner @ ..] = names else { return };
         let known = self.fields.iter().position(|(known, _)| **known == **name);

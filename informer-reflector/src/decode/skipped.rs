@@ -67,7 +67,7 @@ fn learn_inside<'t>(
             learn_inside(paths, tape, value, names, ignored);
         }
         names.pop();
-        // The remaining indexes before `end` are in arrays.
+        // The remaining indexes before `end` are `value` itself, or in arrays.
         *ignored = &ignored[ignored.partition_point(|index| *index < end)..];
     }
 }

@@ -22,8 +22,8 @@ pub(super) const TYPICAL_TOKENS: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Tape<'b> {
     tokens: Vec<Token>,
-    /// The text that tokens refer to without a copy. It is the JSON of the object or, in protobuf,
-    /// a text with the names of all fields of [`kube_messages`].
+    /// The text that tokens refer to without a copy. It is JSON that contains the object or, in
+    /// protobuf, a text with the names of all fields of [`kube_messages`].
     body: &'b str,
     /// Texts that `body` does not contain: JSON strings after the decoding of their escapes, and
     /// all values of an object in protobuf, with numbers in decimal form.
@@ -245,7 +245,8 @@ fn append(json: &mut String, value: impl std::fmt::Display) {
     let _ = write!(json, "{value}");
 }
 
-/// Converts an index or length. It fits in 32 bits, because an object has much less than 4 GiB.
+/// Converts an index or length. It fits in 32 bits, unless `max_object_size` allows objects of
+/// gigabytes.
 fn u32_of(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
 //! [`WatchDecoder`]: decodes the events of a watch. In JSON, each event is a line; in protobuf,
 //! four bytes with its length precede it.
 //!
-//! Complete events are decoded in place; only an incomplete event is copied.
+//! Only an event whose end has not arrived yet is buffered.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,7 +21,8 @@ const LENGTH: usize = size_of::<u32>();
 
 /// Decodes the body of a watch incrementally.
 ///
-/// An undecodable event is returned as [`WatchEvent::RejectedObject`], and the stream continues.
+/// An undecodable event is returned as [`WatchEvent::RejectedObject`], and the stream continues. An
+/// `ERROR` event is returned as [`WatchEvent::Error`], even if its status can't be decoded.
 ///
 /// ```
 /// use informer_core::WatchEvent;
@@ -39,7 +40,7 @@ pub struct WatchDecoder<K> {
     /// The start of an incomplete event.
     partial: Vec<u8>,
     max_object_size: usize,
-    /// Whether the first line of a JSON body has arrived. Not used for protobuf.
+    /// Whether the first line of a JSON body that is not blank has arrived. Not used for protobuf.
     recognized: bool,
     _object: PhantomData<fn() -> K>,
 }

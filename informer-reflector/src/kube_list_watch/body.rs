@@ -10,8 +10,8 @@ use kube::core::{DynamicObject, TypeMeta};
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of a list. A part without items shows that bytes have arrived, but no complete
-/// item.
+/// Returns the parts of a list. A part without items shows that bytes have arrived, from which no
+/// item has been decoded yet.
 pub(super) fn list<K>(
     slices: Slices,
     decoder: ListDecoder<K>,

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
 /// Two facts that decide whether a request accepts gzip: whether the user wants gzip, and whether
-/// the client decompresses responses itself. Clones share the second fact.
+/// the client or a proxy decompresses responses. Clones share the second fact.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     /// Whether the user wants compressed responses. If not, no request accepts gzip.
     wanted: bool,
-    /// Whether the client or a proxy has decompressed any response. If so, watches are requested
-    /// without gzip.
+    /// Whether the client or a proxy seems to have decompressed a watch, or the client failed to do
+    /// so. If `true`, watches are requested without gzip.
     transport_decompresses: Arc<AtomicBool>,
 }
 
@@ -42,8 +42,8 @@ impl Compression {
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Returns whether the client or a proxy has decompressed this response. If so, later watches
-    /// are requested without gzip.
+    /// Returns whether the client or a proxy seems to have decompressed this response. If so, later
+    /// watches are requested without gzip.
     ///
     /// `accept_encoding` is the header of the request.
     pub(super) fn observe_response(&self, accept_encoding: &HeaderValue, response: &HeaderMap) -> bool {

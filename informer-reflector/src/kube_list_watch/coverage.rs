@@ -9,8 +9,8 @@ use informer_core::parse_selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
 
-/// The namespace and the selectors of a source. Requirements of the field selector are ignored,
-/// except those on name and namespace.
+/// The namespace and the selectors of a source. Of the field selector, only requirements on name
+/// and namespace are compared, and none if the selector has a backslash.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coverage {
     namespace: Option<String>,
@@ -35,8 +35,8 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// Sets the label selector. If the selector can't be parsed, all objects are included, whatever
-    /// their labels.
+    /// Sets the label selector. If the selector can't be parsed, no object is excluded because of
+    /// its labels.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         // The server rejects an invalid selector, but accepts valid ones with `>` or `<`, which
         // can't be parsed here.
@@ -58,8 +58,8 @@ impl Coverage {
 }
 
 impl FieldRequirement {
-    /// Parses one requirement of a field selector. Returns `None` if it is invalid, or not about
-    /// name or namespace.
+    /// Parses one requirement of a field selector. Returns `None` if it has no operator, or is not
+    /// about name or namespace.
     fn parse(text: &str) -> Option<Self> {
         let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
             (field, value, false)
@@ -67,12 +67,12 @@ impl FieldRequirement {
             let (field, value) = text.split_once("==").or_else(|| text.split_once('='))?;
             (field, value, true)
         };
-        let field: fn(&ObjectMeta) -> &Option<String> = match field.trim() {
+        let field: fn(&ObjectMeta) -> &Option<String> = match field {
             "metadata.name" => |object| &object.name,
             "metadata.namespace" => |object| &object.namespace,
             _ => return None,
         };
-        Some(Self { field, value: value.trim().to_owned(), equal })
+        Some(Self { field, value: value.to_owned(), equal })
     }
 
     fn matches(&self, object: &ObjectMeta) -> bool {
@@ -105,6 +105,8 @@ mod tests {
             (None, "", "metadata.name=a", true),
             (None, "", "metadata.name==b", false),
             (None, "", "metadata.name!=a", false),
+            // A server does not remove blanks.
+            (None, "", "metadata.name!= a", true),
             (None, "", "metadata.namespace=else", false),
             (Some("shop"), "app=web", "spec.nodeName=n1,metadata.namespace!=else", true),
         ];

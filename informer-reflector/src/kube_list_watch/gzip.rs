@@ -15,12 +15,12 @@ const MAX_OUTPUT: usize = 64 * 1024;
 const WINDOW_BITS: u8 = 15;
 
 pub(super) struct Gunzip {
-    /// The decoder of the current gzip member. `None` between two members, so that an idle watch
-    /// keeps no decompression window in memory.
+    /// The decoder of the current gzip member. `None` between two members, so that a watch that is
+    /// idle then keeps no decompression window in memory.
     member: Option<Decompress>,
     output: Vec<u8>,
-    /// Whether the output is full. If so, [`inflate`](Self::inflate) can produce more output
-    /// without new input.
+    /// Whether the output is full and the member has not ended. If so, [`inflate`](Self::inflate)
+    /// can produce more output without new input.
     is_full: bool,
 }
 

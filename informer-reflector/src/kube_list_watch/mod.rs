@@ -71,7 +71,8 @@ pub struct KubeListWatch<K> {
     /// `namespace_by_namespace`.
     is_divided: bool,
     form: Form,
-    /// The number of received body bytes, before decompression. A clone starts at zero.
+    /// The number of bytes received in the bodies of lists and watches, before this source
+    /// decompresses them. A clone starts at zero.
     received: Arc<AtomicU64>,
     _object: PhantomData<fn() -> K>,
 }
@@ -223,7 +224,7 @@ impl<K> KubeListWatch<K> {
     /// object fails. Lists check the limit less exactly: they can accept an object of up to three
     /// times the maximum size, or up to 768 KiB if that is more. Default: 16 MiB.
     ///
-    /// Besides the decoded objects, decoding needs memory of at most ten times the size of the
+    /// Besides the decoded objects, decoding needs memory of at most 40 times the size of the
     /// largest accepted object, even if the server is faulty. etcd limits objects to 1.5 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
@@ -267,8 +268,9 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
         true
     }
 
-    /// Returns whether the namespace and the selectors match. Ignores requirements of the field
-    /// selector, except those on `metadata.name` and `metadata.namespace`.
+    /// Returns whether the namespace and the selectors match. Of the field selector, compares only
+    /// `metadata.name` and `metadata.namespace`. Ignores label selectors with `>` or `<`, field
+    /// selectors with a backslash, and parameters such as shard selectors.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }
@@ -316,7 +318,7 @@ impl<K: 'static> ListerWatcher<K> for KubeListWatch<K> {
             let encodings = self.compression.of_watches();
             let response =
                 self.send(&encodings, |protobuf| self.endpoint.watch_request(&options, protobuf)).await?;
-            // The client decompresses responses, so request the watch again, uncompressed.
+            // The client or a proxy seems to decompress responses. Request the watch uncompressed.
             if !self.compression.observe_response(&encodings, response.headers()) {
                 break response;
             }
@@ -361,7 +363,7 @@ impl<K> Clone for KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Returns the same source, with objects of type `T`.
+    /// Returns a clone of this source. Only the static type of the objects changes, to `T`.
     #[doc(hidden)]
     #[must_use]
     pub fn cast<T>(&self) -> KubeListWatch<T> {

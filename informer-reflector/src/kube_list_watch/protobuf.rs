@@ -13,9 +13,9 @@ use crate::decode::{Encoding, ExpectedType};
 /// Whether protobuf is requested. Clones share this state.
 #[derive(Debug, Clone)]
 pub(super) struct Protobuf {
-    /// Whether the kind has a known protobuf message.
+    /// Whether the requested objects have a known protobuf message.
     is_known: bool,
-    /// Whether the server has refused protobuf, or has sent protobuf that can't be decoded.
+    /// Whether the server has refused protobuf, or a protobuf body had unexpected content.
     is_disabled: Arc<AtomicBool>,
 }
 

@@ -48,8 +48,9 @@ impl Endpoint {
         Self { path, namespace: Some(namespace.to_owned()), ..self.clone() }
     }
 
-    /// Returns an endpoint that selects only the object with this key, even if the user's selectors
-    /// do not match it. Returns `None` if this endpoint is limited to another namespace.
+    /// Returns an endpoint that selects only the object with this key, without the user's label and
+    /// field selectors. If the key has no namespace, the endpoint can select objects of several
+    /// namespaces. Returns `None` if this endpoint is limited to another namespace.
     pub(super) fn of_object(&self, object: &ObjectKey) -> Option<Self> {
         let mut only = match (self.namespace.as_deref(), object.namespace()) {
             (_, None) => self.clone(),

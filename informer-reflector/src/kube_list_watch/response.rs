@@ -17,7 +17,7 @@ use kube::core::Status;
 use super::slices::Slices;
 use crate::decode::{Encoding, status_in};
 
-/// The maximum number of bytes to read of an error's body. A `Status` with many causes is shorter.
+/// The maximum number of bytes to keep of an error's body. A `Status` with many causes is shorter.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
 /// The maximum length of a header's value in an error message, in bytes.
@@ -57,7 +57,7 @@ async fn refusal(response: Response<Body>) -> ListWatchError {
     ListWatchError::Status { status: Box::new(status), retry_after }
 }
 
-/// Reads at most [`MAX_ERROR_BODY`] bytes of a body.
+/// Returns at most the first [`MAX_ERROR_BODY`] bytes of a body.
 async fn read_start(mut slices: Slices) -> Vec<u8> {
     let mut start = Vec::new();
     while let Ok(Some(bytes)) = slices.next().await {
@@ -127,13 +127,13 @@ fn quote(text: &[u8]) -> String {
     line
 }
 
-/// An error whose message includes its causes, in one line.
+/// An error whose message includes the messages of its causes.
 #[derive(Debug)]
 pub(super) struct Caused(pub(super) kube::Error);
 
 impl fmt::Display for Caused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // kube's message for a transport error does not contain its cause.
+        // kube's message for a transport error only adds the prefix `ServiceError: `.
         let first: &dyn Error = match &self.0 {
             kube::Error::Service(cause) => cause.as_ref(),
             error => error,

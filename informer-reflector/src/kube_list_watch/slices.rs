@@ -18,7 +18,7 @@ use super::compression::Compression;
 use super::gzip::Gunzip;
 use super::response::{Caused, describe_headers};
 
-/// The maximum size of a slice, in bytes. Decoding it takes less than a millisecond.
+/// The maximum size of a slice, in bytes. Decoding it takes around a millisecond.
 const SLICE: usize = 256 * 1024;
 
 pub(super) struct Slices {
@@ -28,18 +28,18 @@ pub(super) struct Slices {
     rest: Bytes,
     slice: Bytes,
     gunzip: Option<Gunzip>,
-    /// The number of processed bytes since the task last yielded.
+    /// The number of bytes processed since this reader last called `yield_now`.
     since_pause: usize,
     /// The compression setting to change if kube's client fails to decompress this watch. `None`
     /// for a list.
     compression: Option<Compression>,
-    /// Counts the received bytes, before decompression.
+    /// Counts the received bytes, before this reader decompresses them.
     received: Option<Arc<AtomicU64>>,
 }
 
 impl Slices {
     /// Creates a reader of the response's body. Fails with [`ListWatchError::Protocol`] if the body
-    /// has an encoding that was not requested.
+    /// has another encoding than gzip or `identity`.
     pub(super) fn new(response: Response<Body>) -> Result<Self, ListWatchError> {
         let header_description = describe_headers(response.headers());
         let Some(is_compressed) = is_gzip(response.headers()) else {

@@ -129,12 +129,12 @@ impl ReflectorConfig {
     /// shortened: waits of up to twice `first`, and waits that the server requests. After the wait,
     /// the reflectors that [share](Self::server) the server send their requests one after another.
     ///
-    /// Some requests are sent without a wait, for example the next request after a watch that
-    /// lasted more than a second, or after an expired version. A reflector sends at most ten such
-    /// requests in quick succession, and then at most one in each second. Further such requests
-    /// wait as after a failure. With the default backoff, a reflector sends at most 80 requests a
-    /// minute, not counting the pages of lists, the watch after each list, and relists through a
-    /// [handle](super::RelistHandle).
+    /// Some requests are usually sent without a wait, for example the next request after a watch
+    /// that lasted more than a second, or after an expired version. A reflector sends at most ten
+    /// such requests in quick succession, and then at most one in each second. Further such
+    /// requests wait as after a failure. With the default backoff, a reflector sends at most about
+    /// 80 requests a minute, not counting the pages of lists, the watch after each list, and
+    /// relists through a [handle](super::RelistHandle).
     ///
     /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is
     /// shorter than `first`, `first` applies.

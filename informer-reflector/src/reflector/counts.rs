@@ -27,7 +27,7 @@ pub struct ReflectorCounts {
     pub failures: BTreeMap<&'static str, u64>,
     /// The numbers of lists that began after the first one, by cause:
     /// - `expired`: the server does not have the requested resource version.
-    /// - `fallback`: a streaming list failed, and a paged list follows.
+    /// - `fallback`: a streaming list failed, so a paged list follows.
     /// - `list-failed`: the previous list failed in another way.
     /// - `watch-failed`: a watch failed and cannot be resumed, or resuming has failed several times.
     /// - `incomplete-list`: a watch has ended, and the list before it contained an object whose name
@@ -55,7 +55,8 @@ pub struct EventCounts {
     pub deleted: u64,
     /// The number of `BOOKMARK` events.
     pub bookmarks: u64,
-    /// The number of `ERROR` events, and of events of any type whose object can't be decoded.
+    /// The number of `ERROR` events, of events of an unknown type, and of events of any type whose
+    /// object can't be decoded.
     pub other: u64,
 }
 

@@ -72,7 +72,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         let note: String = std::iter::repeat_with(|| random.alphanumeric()).take(1_000).collect();
         let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-1"});
-        // The first object is the dictionary of all families, and the second is that of its family.
+        // The first object is compressed with the common dictionary, later ones with the family's.
         let lengths = [("web-1", ""), ("web-2", &*note), ("web-3", &*note)].map(|(name, note)| {
             let metadata = json!({"name": name, "annotations": {"note": note}, "ownerReferences": [owner]});
             let pod: Pod = serde_json::from_value(json!({"metadata": metadata})).expect("a pod");

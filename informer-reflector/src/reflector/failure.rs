@@ -17,7 +17,7 @@ pub struct ListWatchFailure<'a> {
     pub description: &'a str,
     /// The error of the failed list or watch.
     pub error: &'a ListWatchError,
-    /// The reflector's next request after this failure.
+    /// The reflector's next request after this failure, unless a relist is requested before it.
     pub next: NextRequest,
     /// The planned wait before the next request; zero if the request follows immediately. While the
     /// server is unavailable, the reflector can send the request later or earlier than planned (see

@@ -54,7 +54,8 @@ impl Ingest {
     }
 
     /// Sets a function that changes each object. If the function fails, the object is quarantined:
-    /// the store keeps its earlier version of the object, if any.
+    /// the store keeps its earlier version of the object, if any. A deleted object is removed
+    /// nevertheless.
     pub fn set_transform<K: 'static, E: fmt::Display>(
         &mut self,
         transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
@@ -135,7 +136,8 @@ impl Ingest {
         let Identity { key, resource_version, uid } = identity;
         match transformed {
             Ok(()) => Ok(self.stored(object).into_cached(key, resource_version, uid)),
-            // I10: the caller reports the object in the status, and does not store this version.
+            // I10: the caller does not store this version. The caller reports the object in the
+            // status, unless the object was deleted.
             Err(error) => Err(RejectedObject { key: Some(key), resource_version, error }),
         }
     }

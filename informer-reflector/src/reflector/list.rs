@@ -1,6 +1,6 @@
 //! Paged lists: the resource version of each request, and the pages.
 //!
-//! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
+//! Most rules for resource versions and page sizes are client-go's (`relistResourceVersion` in
 //! tools/cache/reflector.go, tools/pager). Unlike in client-go, the objects of an initial list can
 //! reach the store before the list is complete. If the list fails after that, the retry requests
 //! the newest state: an older state would replace newer objects. For the same reason, if a list
@@ -41,8 +41,9 @@ pub(super) struct ListHistory {
     /// The resource version of the last complete list or of a later watch event. It is empty before
     /// the first complete list, and if lists have no resource version.
     pub(super) last_seen: ResourceVersion,
-    /// Whether the server refused `last_seen`, for example with status 400. The next list then
-    /// requests the newest state, without a version.
+    /// Whether a request failed possibly because of `last_seen`, for example with status 400, so
+    /// that lists must not use this version. The next list then requests the newest state, without
+    /// a version.
     pub(super) is_last_seen_refused: bool,
     /// Whether the store may contain newer objects than the server's watch cache: objects of a list
     /// that failed or had no resource version.
@@ -59,8 +60,9 @@ pub(super) struct ListHistory {
     /// Whether a list with `resourceVersion=0` arrived in pages. If so, the server has no watch
     /// cache, and pages reduce the load on its database.
     lacks_watch_cache: bool,
-    /// Whether a list was interrupted. If so, later lists are requested in pages: servers end
-    /// requests after a minute, and a large list without pages can take longer.
+    /// Whether a list that did not stream was interrupted. If so, later such lists begin with a
+    /// page limit: servers end requests after a minute, and a large list without pages can take
+    /// longer.
     was_interrupted: bool,
 }
 
@@ -136,7 +138,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         let quarantined = listing.all_quarantined(self.reporter.quarantined_keys());
         let (replacement, count) = listing.into_replacement(resource_version.clone());
         self.history.incomplete_list_at = (!replacement.complete).then(Instant::now);
-        // I9: the store changes in one step, and before the status, which is never ahead of it.
+        // I9: `replace` changes the store in one step, and before the resource version in the
+        // status, which is never ahead of the store.
         self.store.replace(replacement);
         self.reporter.synced_to(&resource_version);
         self.reporter.retain_quarantined(&quarantined);

@@ -1,8 +1,9 @@
 //! [`Listing`]: the objects of a list that is arriving.
 //!
-//! The listing shares all unchanged objects, and all objects of an initial list, with the store. So
-//! these objects are in memory only once. The order of the objects is deterministic, so that
-//! simulations can be repeated.
+//! If [`list_part`](informer_core::ReflectorStore::list_part) of the store supports it, the listing
+//! shares all unchanged objects, and all objects of an initial list, with the store. So these
+//! objects are in memory only once. The order of the objects is deterministic, so that simulations
+//! can be repeated.
 //!
 //! An object is quarantined if the list contains it, but it can't be decoded or transformed.
 
@@ -21,7 +22,8 @@ pub(super) struct Listing<K> {
     /// objects again and again.
     check_at: usize,
     /// The objects that a streaming list sends from its first `MODIFIED` or `DELETED` event on;
-    /// `None` before this event. In the map, `None` marks a deleted object.
+    /// `None` before this event. `MODIFIED` events with an undecodable object do not count. In the
+    /// map, `None` marks a deleted object.
     changes: Option<BTreeMap<ObjectKey, Option<Cached<K>>>>,
     quarantined: BTreeSet<ObjectKey>,
     /// The number of objects whose name or namespace can't be read.
@@ -70,8 +72,8 @@ impl<K> Listing<K> {
         outcome
     }
 
-    /// Drops each object whose key has arrived again later in the list. Returns an error if this
-    /// drops more than half of the objects.
+    /// Drops each object whose key has arrived again later in the list. Returns an error if fewer
+    /// than half of the objects (rounded down) remain.
     pub(super) fn check_for_repetitions_now(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
@@ -91,8 +93,8 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// Makes later objects replace earlier objects with the same key. Must be called at the first
-    /// `MODIFIED` or `DELETED` event of a streaming list.
+    /// Makes later objects replace earlier objects with the same key. Must be called before the
+    /// object of the first decodable `MODIFIED` event of a streaming list is added.
     pub(super) fn begin_changes(&mut self) {
         self.changes.get_or_insert_default();
     }
@@ -105,7 +107,7 @@ impl<K> Listing<K> {
     /// Records a listed object that can't be decoded or transformed. At the end of the list, the
     /// object does not count as deleted, although `objects` may lack it.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
-        // I10: the object exists on the server, although the list lacks it.
+        // I10: the object exists on the server, so the store must not delete it.
         self.received += 1;
         match &rejected.key {
             Some(key) => _ = self.quarantined.insert(key.clone()),

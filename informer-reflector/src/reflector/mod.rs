@@ -1,8 +1,8 @@
 //! [`Reflector`]: keeps a [`ReflectorStore`] equal to a [`ListerWatcher`]'s objects.
 //!
 //! client-go: `Reflector` of tools/cache/reflector.go. Unlike client-go, the reflector resumes a
-//! watch after an error before it relists, it resets its backoff only after a watch has lasted ten
-//! seconds, and every request has a timeout. Also unlike in client-go, the store keeps the last
+//! watch after most errors before it relists, it resets its backoff only after a watch has lasted
+//! ten seconds, and every request has a timeout. Also unlike in client-go, the store keeps the last
 //! valid versions of undecodable objects.
 
 mod backoff;
@@ -154,7 +154,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Sets a function that changes each object before it is cached, for example to drop unused
-    /// fields. It runs exactly once for each arriving object, without a lock. If a later list
+    /// fields. It runs at most once for each arriving object, without a lock. If a later list
     /// returns the same version of an object, the function runs again. Default: none.
     ///
     /// If the function fails or panics, or changes name, namespace, UID or resource version, the
@@ -196,8 +196,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         self.relist.clone()
     }
 
-    /// Lists and watches until `shutdown` is cancelled. After an error, the reflector retries; the
-    /// error is logged once and is in the [status](Self::status).
+    /// Lists and watches until `shutdown` is cancelled. After an error, the reflector retries. If
+    /// it waits before the retry, it logs the error, and its [status](Self::status) contains the
+    /// error during the wait.
     ///
     /// # Cancel safety
     /// Dropping the future stops the reflector. Objects that were passed to the store stay there.

@@ -1,6 +1,8 @@
 //! [`RelistHandle`]: requests a relist from a reflector.
 //!
 //! A relist, like every list, causes changes only for objects that differ from the stored objects.
+//! A [`DeltaFifo`](informer_core::DeltaFifo) without access to a store also queues the unchanged
+//! objects that its consumer has already processed.
 
 use std::sync::Arc;
 

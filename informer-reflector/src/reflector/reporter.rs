@@ -1,8 +1,9 @@
 //! [`Reporter`]: sets a reflector's [`ReflectorStatus`] and logs its changes.
 //!
 //! An object is quarantined if its newest version on the server can't be decoded or transformed.
-//! The store keeps the object's last valid version, if any, and the status lists the object with
-//! its error. The quarantine ends with a valid version, or with the deletion of the object.
+//! The store keeps the object's last valid version, if any. If the object's name and namespace can
+//! be read, the status lists the object with its error. The quarantine ends with a valid version,
+//! or with the deletion of the object.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,11 +17,12 @@ use tokio::time::Instant;
 use super::counts::{EventCounts, ReflectorCounts};
 use super::status::{Health, INITIAL, ListRecord, MAX_RECORDS, ReflectorStatus};
 
-/// Sets the status of a reflector. Logs each failure and each recovery once, and not each retry.
+/// Sets the status of a reflector. Logs failures and recoveries: of consecutive failures with the
+/// same [cause](Cause), at most one as a warning.
 pub(super) struct Reporter {
     status: ReflectorStatus,
     health: watch::Sender<Health>,
-    /// The cause of the last failure that was logged as a warning.
+    /// The cause of the last failure that was logged as a warning; `None` after a recovery.
     logged: Option<Cause>,
     /// Whether an interrupted response can cause a warning. The first interruption causes none,
     /// because it can be the beginning of an outage.
@@ -132,8 +134,8 @@ impl Reporter {
         }
     }
 
-    /// Sets the health after a failed request, and logs the failure. The next request follows after
-    /// `wait`.
+    /// Sets the health after a failed request, and logs the failure. `wait` is the planned wait
+    /// before the next request.
     pub(super) fn request_failed(&mut self, error: ListWatchError, wait: Duration, is_outage: bool) {
         self.list_began = None;
         let is_interruption = !is_outage && matches!(error, ListWatchError::Interrupted(_));
@@ -160,8 +162,8 @@ impl Reporter {
         });
     }
 
-    /// Sets the health to [`Health::AwaitingTurn`]: the server is unavailable, and other reflectors
-    /// send their requests first. `until` is the expected time of this reflector's next request.
+    /// Sets the health to [`Health::AwaitingTurn`]: the server is unavailable, and the reflector
+    /// waits for its turn. `until` is the expected time of this reflector's next request.
     pub(super) fn awaits_turn(&self, until: Instant) {
         self.health.send_modify(|health| {
             if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
@@ -195,9 +197,9 @@ impl Reporter {
     }
 
     /// Adds a rejected object to the status. Logs a warning, unless the object is already
-    /// quarantined because of the same error.
+    /// quarantined with the same version or error, or [`Throttle`] suppresses the line.
     pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
-        // An object without a readable name is only counted and logged.
+        // An object without a readable name or namespace is only counted and logged.
         self.has_quarantined |= rejected.key.is_some();
         // Log without the lock, because a tracing subscriber can read the status.
         let is_new = {
@@ -277,8 +279,8 @@ impl Drop for Reporter {
     }
 }
 
-/// The cause of a failure. Consecutive failures with the same cause are logged once, even if their
-/// messages differ, such as "connection reset" and "connection refused".
+/// The cause of a failure. Of consecutive failures with the same cause, at most one is logged as a
+/// warning, even if their messages differ, such as "connection reset" and "connection refused".
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
     Status(u16),
@@ -345,7 +347,8 @@ impl Throttle {
     }
 }
 
-/// Returns whether `earlier` and `later` are the same version of an object.
+/// Returns whether `earlier` and `later` are the same version of an object. If the resource version
+/// of `later` is unknown, returns whether they are equal, including their errors.
 fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     if later.resource_version.is_empty() {
         return earlier == later;

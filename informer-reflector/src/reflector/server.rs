@@ -22,7 +22,8 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 ///
 /// Set the same value for all reflectors with the same server and credentials, with
 /// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does
-/// that. By default, each reflector has its own value.
+/// that. By default, each [`ReflectorConfig::new`](super::ReflectorConfig::new) has its own value,
+/// which clones of the config share.
 ///
 /// While the server is unavailable (it cannot be reached, returns 502, 503 or 504, or reports that
 /// its storage did not respond in time):
@@ -43,7 +44,7 @@ const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 /// the server closes two streaming lists of a reflector early, one after the other.
 #[derive(Clone, Default)]
 pub struct SharedServer {
-    /// The resources whose streaming lists are disabled. The value is the time at which the
+    /// The resources whose streaming lists were disabled. The value is the time at which the
     /// streaming lists of the resource are enabled again.
     unsupported: Arc<Mutex<HashMap<String, Instant>>>,
     pub(super) outage: Arc<Outage>,

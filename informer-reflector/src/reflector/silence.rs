@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The number of consecutive silent connections that are replaced after the configured time. All
-/// further silent connections are replaced after at least [`FIRST_BOOKMARK`]. When data arrives,
-/// the count starts again at 0.
+/// further silent connections are replaced after at least [`FIRST_BOOKMARK`]. When data of a watch
+/// arrives, the count starts again at 0.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// The longest time from the start of a watch until its first bookmark. Kubernetes 1.36 sends the
@@ -16,15 +16,15 @@ const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
 #[derive(Debug)]
 pub(super) struct SilenceDetector {
-    /// The time at which the last event, bookmark or complete list arrived.
+    /// The time at which the last data of a watch, or the last complete list, arrived.
     pub(super) last_event: Instant,
     /// The time from which the silence is measured: the last data, the start of the watch, or the
     /// end of a pause in reading.
     pub(super) quiet_since: Instant,
-    /// `false` while the store has no room, because the reflector then reads no data.
+    /// `false` while a watch waits because the store has no room: the reflector then reads no data.
     pub(super) is_reading: bool,
     /// The number of consecutive connections that the reflector replaced because no data arrived.
-    /// Data resets the number to 0.
+    /// Data of a watch resets the number to 0.
     pub(super) silent_connections: u32,
 }
 

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::counts::ReflectorCounts;
 
-/// The health of a reflector.
+/// The health of a reflector. While the reflector opens a watch after a wait, the health of the
+/// wait remains.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Health {
@@ -21,18 +22,20 @@ pub enum Health {
     Connecting,
     /// A list has been requested, is arriving, or is complete and its watch is being opened.
     Syncing {
-        /// The number of objects of the current list that have arrived.
+        /// The number of objects of the current list that have arrived. An object counts again for
+        /// each further version that arrives.
         received: usize,
         /// The number of objects of the current list that have not arrived yet, if the server
-        /// returned this number.
+        /// returned this number with the last page. `None` while a page is arriving.
         remaining: Option<u64>,
     },
     /// A watch is open and the store is current, or the watch has ended and is being resumed
     /// without a wait.
     Live {
-        /// The time at which the last event, bookmark or complete list arrived. A new watch does not
-        /// change it. Servers send a bookmark about once a minute, so an older time means that the
-        /// server is silent, or that the reflector waits because the store's queue is full.
+        /// The time at which the last data of a watch, or the last complete list, arrived. A new
+        /// watch does not change it. Servers send the first bookmark of a watch after two minutes,
+        /// and then about one a minute. An older time means that the server is silent, or that the
+        /// reflector waits because the store's queue is full.
         last_event: Instant,
     },
     /// The last request failed. The backoff ends at `until`, or earlier if the server was
@@ -68,12 +71,13 @@ pub enum Health {
         /// The error of the last request (status 403).
         error: Arc<ListWatchError>,
     },
-    /// The reflector was stopped, or its future was dropped. This is the last health.
+    /// The reflector was stopped or dropped. This is the last health.
     Stopped,
 }
 
 impl Health {
-    /// Returns the last error, if the reflector now waits because of it.
+    /// Returns the last error, if the reflector waits because of it, or opens a watch after this
+    /// wait.
     #[must_use]
     pub fn error(&self) -> Option<&ListWatchError> {
         match self {
@@ -212,8 +216,8 @@ impl ReflectorStatus {
         Some(self.health.borrow_and_update().clone())
     }
 
-    /// Returns the resource version up to which all changes have been passed to the store; empty
-    /// before the first list.
+    /// Returns the resource version up to which all changes have been passed to the store, except
+    /// those of [quarantined](Self::quarantined) objects; empty before the first list.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -230,7 +234,8 @@ impl ReflectorStatus {
 
     /// Returns the total number of object versions that could not be decoded or transformed.
     /// Versions that were replaced or deleted later still count. An object whose name or namespace
-    /// can't be read counts again each time it arrives.
+    /// can't be read counts again each time it arrives. A watch event that can't be attributed to
+    /// an object counts, too.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.notes.lock().quarantined_total

@@ -25,7 +25,7 @@ impl From<Request> for NextRequest {
     }
 }
 
-/// The kind of HTTP request that is sent for a [`Request`].
+/// The kind of list or watch that is made for a [`Request`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     StreamingList,
@@ -90,7 +90,7 @@ impl Step {
     }
 }
 
-/// The tracing span of a list or watch. If the span is disabled, it costs one atomic load.
+/// The tracing span of a list or watch. A disabled span costs almost nothing.
 pub(super) struct RequestSpan {
     pub(super) span: Span,
     form: Form,

@@ -33,13 +33,14 @@ const ALLOWANCE_PER_OBJECT: Duration = Duration::from_millis(5);
 const MAX_ALLOWANCE_FACTOR: u32 = 3;
 
 /// If this many streaming lists have failed since the last complete list, the next list is paged.
+/// Failures with a known reason, such as an outage, do not count.
 const MAX_BROKEN: u32 = 2;
 
 enum StreamListError {
     Failed(ListWatchError),
     /// The server closed the stream without an error before the end of the list.
     Closed,
-    /// The response can't be used as a streaming list, so a paged list is needed.
+    /// The server did not send a usable streaming list, so a paged list is needed.
     Unsupported(ListWatchError),
 }
 
@@ -108,14 +109,15 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     }
 
     /// Continues with a paged list, and disables streaming lists of the resource for some time.
-    /// Objects of the stream stay in the store, and the paged list corrects them.
+    /// Objects of the stream that the store already has stay there, and the paged list corrects
+    /// them.
     fn disable_streaming(&self, error: ListWatchError) -> Step {
         self.config.server.disable_streams(self.lister_watcher.resource());
         Step::AtOnce(Request::Pages, error)
     }
 
-    /// Returns the next step after the server closed a streaming list early: a retry after the
-    /// first early end, paged lists after the second.
+    /// Returns the next step after the server closed a streaming list early: usually a retry after
+    /// the first early end, paged lists after the second.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
@@ -305,8 +307,8 @@ impl<K: Send + Sync + 'static> Reflector<K> {
         listing.push(self.store.list_part(objects));
     }
 
-    /// Adds an undecodable object to the status, and to `listing`. The object then does not count
-    /// as deleted.
+    /// Adds a rejected object to the status, and to `listing`. The object then does not count as
+    /// deleted.
     pub(super) fn quarantine_listed(&mut self, rejected: &RejectedObject, listing: &mut Listing<K>) {
         // I10: the object is reported, and its earlier version stays in the store.
         self.reporter.quarantine(rejected);

@@ -24,7 +24,8 @@ const MIN_USEFUL_WATCH: Duration = Duration::from_secs(1);
 /// A watch that has lasted this long is a success and resets the backoff, even without an event.
 const STABLE_WATCH: Duration = Duration::from_secs(10);
 
-/// The longest wait for the response to a watch request to begin.
+/// The longest wait for the response to a watch request to begin. A streaming list waits at least
+/// this long.
 // An overloaded API server queues a request for up to a quarter of its `--request-timeout` (by
 // default, for 15 seconds) before it responds with status 429.
 pub(super) const MAX_WATCH_RESPONSE_WAIT: Duration = Duration::from_secs(20);
@@ -42,9 +43,9 @@ const MAX_FAILURES: u32 = 3;
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
     /// The number of failed watches since the last complete list or [stable](STABLE_WATCH) watch.
-    /// Counts only failures after which a relist could succeed.
+    /// Counts only failures after which a relist [can help](can_relist_help).
     pub(super) failures: u32,
-    /// Whether the server has refused the resource version of a watch since the last
+    /// Whether a watch has failed because of a [refused version](is_version_refused) since the last
     /// [stable](STABLE_WATCH) watch.
     refused: bool,
 }
@@ -208,8 +209,9 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             let mut ending = self.take_received(first, &mut gathered);
             // If the watch has ended, the last event can be an ERROR, which is no data.
             let has_data = ending.is_none() || gathered.events.total() > 1;
-            // Take further events that are available, without waiting, up to `MAX_GATHERED`.
-            // Passing them to the store together costs little more than passing a single event.
+            // Take further events that are available, without waiting, until there are at least
+            // `MAX_GATHERED`. Passing them to the store together costs little more than passing a
+            // single event.
             while ending.is_none()
                 && gathered.events.total() < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())
@@ -358,7 +360,7 @@ impl<K: Send + Sync + 'static> Reflector<K> {
             self.reporter.quarantine(&object);
             return Err(Ending::Unattributable(object.error));
         };
-        // I10: an undecodable object is reported, and does not end the watch.
+        // I10: a rejected object does not end the watch. It is reported, unless it was deleted.
         self.advance(&object.resource_version);
         if kind == RejectedKind::Deleted {
             self.reporter.accepted(&key);
@@ -371,17 +373,17 @@ impl<K: Send + Sync + 'static> Reflector<K> {
     /// Records the resource version from which the next watch resumes. Does nothing if
     /// `resource_version` is empty or `0`, or if the last list had no version.
     fn advance(&mut self, resource_version: &ResourceVersion) {
-        // After a list without a version, the watch begins with all existing objects, and does not
-        // report the deletions since the list. So `last_seen` stays empty, and a list follows the
-        // watch (invariant I9).
+        // After a paged list without a version, the watch begins with all existing objects, and
+        // does not report the deletions since the list. So `last_seen` stays empty, and a list
+        // follows the watch (invariant I9).
         if is_watchable(resource_version) && !self.history.last_seen.is_empty() {
             self.history.last_seen.clone_from(resource_version);
         }
     }
 }
 
-/// Returns whether a relist could succeed after a watch failed with `error`. It could not if the
-/// server is unavailable, or refuses the client (401, 403 or 429).
+/// Returns whether a relist can help after a watch failed with `error`. It can't if the server is
+/// unavailable, or refuses the client (401, 403 or 429).
 fn can_relist_help(error: &ListWatchError) -> bool {
     let is_about_client = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
     !is_about_client && !error.is_unavailable()

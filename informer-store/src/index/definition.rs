@@ -47,8 +47,8 @@ pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
     /// The key of the added or updated object. `None` if the change removed the object.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// `true` if the change added the object, `false` if the change updated the object. Ignored for
-    /// a removal.
+    /// `true` if the change added the object, `false` if the change updated the object. `true` is
+    /// also correct for an update. Ignored for a removal.
     ///
     /// If `false`, [`AnyIndex::apply`] keeps the index values of a [`Function::OfKey`], because the
     /// key is the same. If `true`, `apply` calls the function.
@@ -86,7 +86,8 @@ fn remaining_failures(failures: Failures, changes: &[Change<AnyObject>]) -> Vec<
 
 /// The number of changes in a chunk. All index functions run for one chunk before any of them runs
 /// for the next chunk.
-// A `Codec` keeps the last 32 decoded objects, so it decodes each object once for all functions.
+// A `Codec` keeps the last 32 decoded objects, so it usually decodes each object once for all
+// functions.
 const COMPUTED_TOGETHER: usize = 32;
 
 /// Computes the values of all indexes for the changes ([`AnyIndex::compute`]). Also returns the

@@ -95,7 +95,8 @@ impl<K: 'static, V: IndexValue> Index<K, V> {
     }
 
     /// Returns whether the index function returns `value` for an object, which need not be in the
-    /// store. Calls the index function, so the caller must not hold a lock.
+    /// store; `false` if the index has been removed. Calls the index function, so the caller must
+    /// not hold a lock.
     pub(crate) fn has_value<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,

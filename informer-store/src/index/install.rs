@@ -19,12 +19,13 @@ use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
-/// The maximum number of rounds. A round indexes the objects that have changed since the previous
-/// round. A busy writer can change objects faster than a round indexes them.
+/// The maximum number of rounds before the last one, during which the writer calls the index
+/// function, too. A round indexes the objects that have changed since the previous round. A busy
+/// writer can change objects faster than a round indexes them.
 const ROUNDS: usize = 3;
 
-/// A round is small if it indexes at most this number of objects. No other round follows a small
-/// round.
+/// A round is small if it indexes at most this number of objects. Only the last round follows a
+/// small round.
 const MAX_SMALL_ROUND: usize = 1_000;
 
 pub(crate) fn install<K: 'static, V: IndexValue>(
@@ -110,7 +111,7 @@ impl<'a> Join<'a> {
     }
 
     /// Applies [`Joining::log`] and adds the index to the store, in one step under the write lock.
-    /// Then, if the index function failed for objects, logs their number.
+    /// Then, if the index lacks objects because of failures, logs their number.
     fn finish(self, mut build: Build) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -175,8 +176,8 @@ impl Build {
         }
     }
 
-    /// Updates the index to the snapshot `entries`. Returns how many objects have changed since the
-    /// last call.
+    /// Updates the index to the snapshot `entries`. Returns the number of slots whose object has
+    /// changed since the last call.
     fn catch_up(&mut self, entries: Entries<Cached<AnyObject>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;

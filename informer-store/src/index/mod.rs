@@ -35,8 +35,9 @@ static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 /// A type that can be the value of an index.
 ///
 /// The trait is implemented for all types with the required traits. `Hash` and `Eq` run under a
-/// lock of the store, so they must be quick and must not use the store. If one of them panics, the
-/// index does not contain the object. `Clone` and `Drop` run without a lock.
+/// lock of the store, so they must be quick and must not use the store. If one of them panics while
+/// an object is indexed, the index does not contain the object. `Clone` and `Drop` run without a
+/// lock.
 pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}

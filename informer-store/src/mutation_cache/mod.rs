@@ -34,16 +34,17 @@ pub struct MutationCacheOptions {
     /// Recorded deletions have a separate limit, ten times this number. Default: 100.
     #[doc(alias = "MaxCacheSize")]
     pub capacity: usize,
-    /// The maximum time for which a write is kept if the store does not reach the write's version.
-    /// Default: five minutes.
+    /// The maximum time for which a recorded write has an effect if the store does not reach the
+    /// write's version. The limit also applies to recorded deletions. Default: five minutes.
     pub ttl: Duration,
     /// Whether reads return written objects that the store does not contain. Default: `false`.
     ///
-    /// Such an object may have been deleted since the write. Reads return the object until the
+    /// Such an object may have been deleted since the write. Reads can return the object until the
     /// cache detects the deletion, or until [`ttl`](Self::ttl) is over. The cache detects the
     /// deletion in two cases:
-    /// - The store has reached the resource version of the write ([`Indexer::watermark`]), and
-    ///   lacks the object.
+    /// - The store has reached the resource version of the write, and lacks the object. If the
+    ///   object's namespace is watched separately, the namespace's own watermark counts
+    ///   ([`Indexer::watermarks`]), otherwise [`Indexer::watermark`].
     /// - The cache is an event handler of the informer, and receives the deletion.
     pub include_adds: bool,
 }
@@ -68,7 +69,7 @@ impl MutationCacheOptions {
         self
     }
 
-    /// Sets the maximum time for which a write is kept.
+    /// Sets the maximum time for which a recorded write or deletion has an effect.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
@@ -86,13 +87,13 @@ impl MutationCacheOptions {
 /// Reads a store with this process's latest writes applied, before they arrive over the watch.
 ///
 /// After a write, [record](Self::record) the object that the server returned. Reads then return
-/// this object instead of the stored object, until the store has the same or a later version. If
-/// versions can't be compared
+/// this object instead of the stored object, until the store has the same or a later version, or
+/// the write exceeds a limit of the [options](MutationCacheOptions). If versions can't be compared
 /// ([`ResourceVersion::compare`](informer_core::ResourceVersion::compare)), reads return the stored
 /// object. A clone is another handle to the same cache.
 ///
 /// Register a clone as an event handler of the informer, too. The cache then drops a write when the
-/// store has it, and ignores a write that is recorded after the deletion of its object.
+/// store has it, and does not record a write to an object that was deleted recently.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -107,7 +108,7 @@ impl MutationCacheOptions {
 /// let written = Cached::new(replace_on_server(pod))?;
 /// let key = written.key().clone();
 /// pods.record(written);
-/// // Returns the written object, until the store has this version.
+/// // Returns the written object if the store has an older version of it.
 /// let pod = pods.get(&key);
 /// # Ok(())
 /// # }
@@ -161,11 +162,11 @@ impl<K: 'static> MutationCache<K> {
     /// recorded. It is not recorded in these cases:
     /// - The store has the same or a later version of the object, or the versions can't be
     ///   compared.
-    /// - The store has reached the version of the write ([`Indexer::watermark`]), and lacks the
-    ///   object: the object counts as deleted.
+    /// - The store has reached the version of the write, and lacks the object: the object counts as
+    ///   deleted, as for [`include_adds`](MutationCacheOptions::include_adds).
     /// - The program has added the cache to the informer as an event handler, and the cache has
-    ///   received the deletion of the object.
-    /// - An earlier call has recorded a later version.
+    ///   recorded the deletion of the object.
+    /// - A later version is recorded.
     /// - The [`capacity`](MutationCacheOptions::capacity) is 0.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the result")]
@@ -184,7 +185,7 @@ impl<K: 'static> MutationCache<K> {
     /// Returns the object with this key: the stored or the recorded object, whichever has the later
     /// version. If the store lacks the object, returns the recorded object only if
     /// [`include_adds`](MutationCacheOptions::include_adds) is `true` and the store has not reached
-    /// the version of the write ([`Indexer::watermark`]).
+    /// the version of the write.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
         // The log is read before the store. If the store receives the write between the two reads,

@@ -2,7 +2,7 @@
 //! expired entries, and then the oldest entries beyond the maximum number.
 //!
 //! The age of an entry counts from its last insertion; reading does not change it. client-go:
-//! `LRUExpireCache` of apimachinery, which drops the least recently read entries first.
+//! `LRUExpireCache` of apimachinery, which drops the least recently used entries first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! [`WriteLog`]: the recent writes of this process, at most one per object, and a tombstone for
-//! each known deletion. This code uses no lock, no clock and no store.
+//! [`WriteLog`]: the recent writes of this process, at most one per object, and tombstones of
+//! recent deletions. This code uses no lock, no clock and no store.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
     pub(super) writes: Recent<Cached<K>>,
-    /// The known deletions, separate from the writes, so that many deletions don't displace writes.
+    /// Recent deletions, separate from the writes, so that many deletions don't displace writes.
     tombstones: Recent<Tombstone>,
 }
 
@@ -25,7 +25,7 @@ struct Tombstone {
 
 impl Tombstone {
     /// Returns `true` if `object` has the tombstone's UID, or if its version is not newer than the
-    /// tombstone's. All other objects were created after the deletion.
+    /// tombstone's. All other objects count as created after the deletion.
     fn covers<K>(&self, object: &Cached<K>) -> bool {
         let is_same_object = !self.uid.is_missing() && self.uid == *object.uid();
         is_same_object || !object.resource_version().is_newer_than(&self.resource_version)

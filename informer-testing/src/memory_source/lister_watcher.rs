@@ -67,7 +67,10 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<PartialObjectMet
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<PartialObjectMeta>, ListWatchError> {
         let Listed { objects, version } = self.source.shared.state.lock().list(&options)?;
-        let own = objects.iter().filter(|object| *object.key() == self.key);
+        let (namespace, name) = (self.key.namespace(), self.key.name());
+        let is_own =
+            |key: &ObjectKey| key.name() == name && (namespace.is_none() || key.namespace() == namespace);
+        let own = objects.iter().filter(|object| is_own(object.key()));
         let items = own.map(|object| Ok(object.meta().clone().into_response_partial().into())).collect();
         let end = ListEnd { resource_version: version.into(), ..ListEnd::default() };
         Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())

@@ -101,9 +101,9 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Enables streaming lists: reflectors that use this source or any of its clones then request
-    /// them. By default, reflectors send list requests. The source always answers both kinds of
-    /// requests.
+    /// Enables streaming lists: reflectors that use this source or any of its clones can then
+    /// request them. By default, reflectors send list requests. The source always answers both
+    /// kinds of requests.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         self.shared.can_stream.store(true, Ordering::Relaxed);
@@ -149,8 +149,8 @@ impl<K: Resource + Clone + Send + Sync + 'static> MemorySource<K> {
     }
 
     /// Calls `change` with a copy of the object with this key, and replaces the object by the copy.
-    /// `change` must keep the name and the namespace. Changes that other threads make during the
-    /// call are lost.
+    /// `change` must keep the name and the namespace. Changes that other threads make to the object
+    /// during the call can be lost.
     ///
     /// # Errors
     /// [`Error::Refused`] if the object does not exist, or if `change` removes the name, or sets a
@@ -348,7 +348,7 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
     match meta.name.as_deref() {
         Some(name) if !name.is_empty() => Ok(ObjectKey::new(meta.namespace.as_deref(), name)),
         _ => {
-            let message = "metadata.name: Required value: name or generateName is required";
+            let message = "metadata.name: Required value: set a name; generateName is not supported here";
             Err(refusal::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message))
         }
     }

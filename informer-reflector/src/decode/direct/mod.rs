@@ -312,6 +312,10 @@ impl Value for Time {
         self.0 = timestamp(bytes, false)?;
         Some(())
     }
+
+    fn is_absent(content: Content<'_>) -> bool {
+        content == Content::Bytes(&[])
+    }
 }
 
 impl Value for MicroTime {
@@ -323,6 +327,10 @@ impl Value for MicroTime {
         let Content::Bytes(bytes) = content else { return None };
         self.0 = timestamp(bytes, true)?;
         Some(())
+    }
+
+    fn is_absent(content: Content<'_>) -> bool {
+        content == Content::Bytes(&[])
     }
 }
 

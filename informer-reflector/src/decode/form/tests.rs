@@ -185,6 +185,16 @@ fn i10_damaged_nested_value_is_rejected() {
 }
 
 #[test]
+fn i10_choice_with_a_split_list_is_rejected() {
+    let choice = Messages::all().find("apiextensions.v1.JSONSchemaPropsOrArray").expect("a choice");
+    let field = |number| nested(number, b"");
+    for (fields, is_rejected) in [(vec![2, 2], false), (vec![1, 2, 2], false), (vec![2, 1, 2], true)] {
+        let bytes: Vec<u8> = fields.iter().copied().flat_map(field).collect();
+        assert_eq!(protobuf::check(choice, &bytes).is_err(), is_rejected, "{fields:?}");
+    }
+}
+
+#[test]
 fn kind_with_choices_is_not_stored_as_protobuf() {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     assert!(expected().storable_message().is_some());
@@ -215,6 +225,20 @@ fn protobuf_and_json_have_the_same_maximum_depth() {
     }
 }
 
+#[test]
+fn inlined_message_is_no_level_of_its_own() {
+    let message = Messages::all().find("resource.v1.DeviceClaimConfiguration").expect("the message");
+    for lists in 120..130 {
+        let value = "[".repeat(lists) + &"]".repeat(lists);
+        // The inlined message (field 2) has the field `opaque`, whose field `parameters` is JSON.
+        let parameters = nested(2, &nested(1, value.as_bytes()));
+        let tape = protobuf::read(message, &nested(2, &nested(1, &parameters)), &NOTHING_PRUNED);
+        let json = format!(r#"{{"opaque":{{"parameters":{value}}}}}"#);
+        let expected = json::read(&json, &NOTHING_PRUNED).expect("JSON").tape;
+        assert_eq!(tape.problem(), expected.problem(), "{lists} lists");
+    }
+}
+
 /// Returns a message with one field, which contains `content`.
 fn nested(number: u64, content: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
@@ -240,7 +264,13 @@ fn i10_message_that_its_type_cannot_have_is_rejected() {
     let number = [nested(1, b"a"), vec![2 << 3, 1]].concat();
     let malformed = kube_messages::Malformed.to_string();
     let volume = ("v1", "Pod", nested(2, &nested(1, &number)), &*malformed);
-    for (api_version, kind, bytes, problem) in [budget, revision, missing, empty, series, volume] {
+    // The time of a condition is a number.
+    let number = [nested(1, b"Ready"), vec![4 << 3, 0]].concat();
+    let time = ("policy/v1", "PodDisruptionBudget", nested(3, &nested(7, &number)), &*malformed);
+    let two_values = nested(2, &nested(1, b"{} {}"));
+    let two_values = ("apps/v1", "ControllerRevision", two_values, "invalid JSON in protobuf");
+    let cases = [budget, revision, missing, empty, series, volume, time, two_values];
+    for (api_version, kind, bytes, problem) in cases {
         let message = Messages::all().of_kind(api_version, kind).expect(kind);
         assert_eq!(protobuf::check(message, &bytes), Err(problem.to_owned()), "{kind}");
     }

@@ -8,8 +8,8 @@ use super::Object;
 use crate::decode::json::MAX_DEPTH;
 use crate::decode::tape::Tape;
 
-/// The two time fields that k8s-openapi requires. Each entry is the [`Message::index`] of a message
-/// and the number of its field.
+/// The two time fields that k8s-openapi requires in kinds that can be listed. Each entry is the
+/// [`Message::index`] of a message and the number of its field.
 static REQUIRED_TIMES: LazyLock<[(usize, u64); 2]> = LazyLock::new(|| {
     [("meta.v1.Condition", "lastTransitionTime"), ("events.v1.EventSeries", "lastObservedTime")].map(
         |(message, name)| {

@@ -62,7 +62,7 @@ impl<const WRITES: bool> Object<WRITES> {
         if !number.is_finite() {
             self.reject("a number that is not finite");
         } else if WRITES {
-            // `Debug` writes the fraction even if it is zero, as in `1.0`.
+            // `Debug` writes a fraction or an exponent even for integers, as in `1.0` and `1e16`.
             let text = self.tape.decoded(&format!("{number:?}"));
             self.tape.push(Token::Number(text));
         }
@@ -128,7 +128,8 @@ impl<const WRITES: bool> Object<WRITES> {
 }
 
 /// Returns the time in a message, rounded down to microseconds if `is_micro`, and otherwise to
-/// seconds. Returns `None` if the time is invalid or out of range.
+/// seconds. Returns `None` if the time is invalid or out of range. Without `is_micro`, the value of
+/// the nanoseconds is ignored, even if it is out of range.
 pub(in crate::decode) fn timestamp(bytes: &[u8], is_micro: bool) -> Option<Timestamp> {
     let (mut seconds, mut nanoseconds) = (0, 0);
     let mut fields = Fields(bytes);

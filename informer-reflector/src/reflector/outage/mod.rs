@@ -3,8 +3,8 @@
 //!
 //! A waiter needs a permission to send its request. There are two kinds:
 //! - A turn: for a waiter whose backoff is over, some time after the last turn of any waiter.
-//! - An extra permission: for a waiter whose backoff can still last. Two extra permissions become
-//!   available when a reflector gets its first response after an outage.
+//! - An extra permission: for a waiter whose backoff can still last. Up to two extra permissions
+//!   become available when a reflector gets its first response after an outage.
 //!
 //! A recovery begins with a reflector's first response after an outage. It ends when the
 //! reflector's list is complete, its watch has lasted a second, or the reflector must wait after an
@@ -70,7 +70,8 @@ struct State {
 
 struct LoggedOutage {
     since: Instant,
-    /// The number of reflectors that waited for the server when the outage was logged.
+    /// The number of waiters when the outage was last logged, without waiters for whom only their
+    /// own resource is unavailable.
     waiting: usize,
 }
 
@@ -125,7 +126,8 @@ impl Outage {
     /// Waits until the reflector can send its next request to the unavailable server.
     ///
     /// If the reflector must still wait when its backoff is over, `queued` is called with the
-    /// expected time of the request. `queued` is called again whenever the expected time changes.
+    /// expected time of the request. `queued` is called again if the expected time has changed when
+    /// the reflector's task wakes.
     ///
     /// # Cancel safety
     /// If the future is dropped, an unused permission passes to the next reflector in the queue.
@@ -212,7 +214,7 @@ impl Outage {
         self.responses.load(Ordering::Relaxed)
     }
 
-    /// Counts the end of one [`Recovery`], and logs the end of the outage if the outage is over.
+    /// Counts the end of one [`Recovery`]. If the outage was logged and is over, logs its end.
     /// `outcome` is the recovery's [`outcome`](Recovery#structfield.outcome).
     fn end_recovery(&self, outcome: Option<Outcome>) {
         let over = {

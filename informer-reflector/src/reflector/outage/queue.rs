@@ -8,13 +8,14 @@ use tokio::time::Instant;
 
 use super::OutageFailures;
 
-/// The minimum time between two turns.
+/// The minimum of [`Waiter::spacing`].
 pub(super) const MIN_SPACING: Duration = Duration::from_millis(300);
 
-/// The maximum time between two turns.
+/// The maximum of [`Waiter::spacing`].
 pub(super) const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// The number of extra permissions that a reflector's first response after an outage creates.
+/// The maximum number of extra permissions that a reflector's first response after an outage
+/// creates. No more are created than there are waiters.
 const EXTRA_PER_RESPONSE: usize = 2;
 
 #[derive(Default)]
@@ -22,7 +23,7 @@ pub(super) struct Queue {
     pub(super) waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// The number of available extra permissions: those that no waiter has received yet.
+    /// The number of available extra permissions: those that no waiter has.
     extra_permissions: usize,
     /// The notifications of the waiters that must wake. The caller takes them, and sends them when
     /// the queue is unlocked.
@@ -35,7 +36,7 @@ pub(super) struct Waiter {
     since: Instant,
     pub(super) only_own_resource: bool,
     /// The time by which waiters are sorted. The longer a reflector has been failing, the later is
-    /// this time, so that a permanent failure delays no other reflectors.
+    /// this time, so that a permanent failure hardly delays other reflectors.
     sort_time: Instant,
     /// The end of the wait that the server requested (`Retry-After`), or the time of joining the
     /// queue if it requested none. The waiter receives no permission before this time.
@@ -143,8 +144,8 @@ impl Queue {
         }
     }
 
-    /// Makes two more extra permissions available, lets the next turn follow without a pause, and
-    /// wakes all waiters.
+    /// Makes up to two more extra permissions available, lets the next turn follow without a pause,
+    /// and wakes all waiters.
     pub(super) fn permit_more(&mut self, now: Instant) {
         self.last_turn = None;
         self.extra_permissions = (self.extra_permissions + EXTRA_PER_RESPONSE).min(self.waiters.len());
