@@ -29,7 +29,8 @@ const NAMES: [&str; 13] = [
 /// The names that `index(...)` accepts.
 const INDEX_NAMES: [&str; 4] = ["name", "path", "value", "with"];
 
-/// The values of all `#[informer(...)]` attributes of one type; absent attributes are `None`.
+/// The values of all `#[informer(...)]` attributes of one type; absent attributes are `None` or
+/// empty.
 #[derive(Default)]
 pub(crate) struct Attributes {
     pub(crate) group: Option<LitStr>,
@@ -146,8 +147,9 @@ fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     value(meta, &format!("expected text in quotes, as in `{} = \"{example}\"`", name_of(&meta.path)))
 }
 
-/// Reads the value after `=` as Rust code: `images_of` in `with = images_of`. An error message
-/// shows `example` as a valid value.
+/// Reads the value after `=` as Rust code: `images_of` in `with = images_of`. The error message for
+/// a value in quotes shows the value without them. Other error messages show `example` as a valid
+/// value.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     let name = name_of(&meta.path);
     if meta.input.peek(Token![=]) && meta.input.peek2(LitStr) {

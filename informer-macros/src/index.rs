@@ -23,7 +23,7 @@ pub(crate) struct Index {
     pub(crate) values: Values,
     /// The span of the `path` or `with` value.
     pub(crate) span: Span,
-    /// The type of the index values; `None` for `String`.
+    /// The type of the index values; `None` means `String`.
     pub(crate) value: Option<Type>,
     /// The description of the values in the generated documentation.
     pub(crate) description: String,

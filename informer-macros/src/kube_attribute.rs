@@ -22,7 +22,8 @@ impl KubeAttribute {
         attributes.iter().any(is_kube)
     }
 
-    /// Returns `None` if the attribute has an error, which kube's own derive reports.
+    /// Returns `None` if the attribute lacks a required name or can't be parsed. kube's own derive
+    /// reports this.
     pub(crate) fn read(attributes: &[Attribute]) -> Option<Self> {
         let [mut group, mut version, mut kind, mut root, mut plural]: [Option<LitStr>; 5] =
             Default::default();
@@ -43,7 +44,7 @@ impl KubeAttribute {
             read.ok()?;
         }
         let (group, version, kind) = (group?, version?, kind?);
-        // kube has the same default.
+        // kube has the same default if the attribute has no `singular`, which is ignored here.
         let plural = match plural {
             Some(plural) => plural.value(),
             None => pluralized(&kind.value().to_lowercase()),

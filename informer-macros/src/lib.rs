@@ -43,9 +43,10 @@ use proc_macro::TokenStream;
 ///   informers for each index, such as `by_image` and `by_image_index`;
 /// - `CronTab::new_informer` and `CronTab::new_informer_from`, for informers without a factory.
 ///
-/// Import the traits where you use their methods. Informers made by the accessor or by
-/// `new_informer` have the indexes from the start. In other informers, such as those of
-/// `factory.informer::<CronTab>()`, the first call of an index method adds the index.
+/// Import the traits where you use their methods. Informers made by the accessor, `new_informer` or
+/// `new_informer_from` have the indexes from the start. In other informers, such as those of
+/// `factory.informer::<CronTab>()`, the first call of an index method adds the index, unless a call
+/// of the accessor has added it.
 ///
 /// The accessor and `factory.informer::<CronTab>()` return the same informer. If
 /// `factory.informer::<CronTab>()` is called before the accessor, the attributes `prune` and
@@ -90,7 +91,7 @@ use proc_macro::TokenStream;
 ///
 /// # Errors
 ///
-/// Each mistake in the attributes is one compile error, which points at the mistake and names the
+/// A mistake in the attributes is a compile error, which points at the mistake and names the
 /// remedy. At run time, the informer reports problems as state: if the server does not serve the
 /// resource, the informer's health is `Health::NotServed`, and failures and panics of an index
 /// function are listed in `Indexer::index_failures`. The health of a `namespaced` view of

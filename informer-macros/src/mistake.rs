@@ -19,7 +19,7 @@ impl Mistakes {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Fails with all recorded errors, combined into one.
+    /// Fails with all recorded errors, combined into one; succeeds if there are none.
     pub(crate) fn done(self) -> syn::Result<()> {
         self.all.map_or(Ok(()), Err)
     }

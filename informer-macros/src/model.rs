@@ -1,4 +1,4 @@
-//! [`Model`]: the checked input of a derive. All errors that depend only on the attributes are
+//! [`Model`]: the checked input of a derive. All errors that depend only on `#[informer(...)]` are
 //! found here.
 
 use std::time::Duration;
@@ -45,8 +45,8 @@ pub(crate) struct ViewResource {
     pub(crate) metadata: Span,
 }
 
-/// The group and version of a resource, after their check, and the default name of the accessor.
-/// The accessor is the method that returns the informer.
+/// The group and version of a resource, and the default name of the accessor. The accessor is the
+/// method that returns the informer.
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
@@ -59,7 +59,7 @@ pub(crate) struct Identity {
 
 impl Model {
     /// Reads and checks the type that has `#[derive(Informer)]`. Returns `None` if `#[kube(...)]`
-    /// has an error, which kube's own derive reports.
+    /// can't be read, which kube's own derive reports.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);
@@ -131,8 +131,8 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     Ok(())
 }
 
-/// Rejects `#[informer(...)]` attributes whose value `#[kube(...)]` already sets, because the two
-/// values could differ.
+/// Rejects `#[informer(...)]` attributes that describe the resource, because `#[kube(...)]` already
+/// defines the resource, and the two could differ.
 fn reject_kube_duplicates(attributes: &Attributes, mistakes: &mut Mistakes) {
     let span = |text: &Option<LitStr>| text.as_ref().map(LitStr::span);
     let attributes = [
@@ -164,7 +164,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     // `group`, `version`, `kind` and `plural` only determine the names of the accessors.
     let Attributes { group, version, accessor, no_accessor, kind, plural, .. } = attributes;
     let (Some(group), Some(version)) = (group, version) else {
-        // `no_accessor` with `accessor` is already an error.
+        // `Model::read` reports `no_accessor` with `accessor`.
         let accessor = accessor.as_ref().filter(|_| no_accessor.is_none());
         let others = [group, version, kind, plural].map(Option::as_ref);
         if let Some(one) = others.into_iter().flatten().chain(accessor).next() {

@@ -1,8 +1,8 @@
 //! Converts Kubernetes names to Rust names, and checks names.
 //!
-//! Note: the name of an accessor is made from both the kind and the plural. `NetworkPolicy` and
-//! `networkpolicies` give `network_policies`: only the kind shows where words begin, and only the
-//! plural shows how the name ends.
+//! Note: the default name of a kind's accessor is made from both the kind and the plural.
+//! `NetworkPolicy` and `networkpolicies` give `network_policies`: only the kind shows where words
+//! begin, and only the plural shows how the name ends.
 
 use proc_macro2::{Ident, Span};
 
@@ -58,8 +58,8 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
             break;
         }
     }
-    // An English plural replaces at most the last letter of the singular. Other plurals, such as
-    // `mice` of `Mouse`, are not split.
+    // A regular English plural replaces at most the last letter of the singular. Other plurals,
+    // such as `mice` of `Mouse`, are not split.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
         return plural.replace('-', "_");

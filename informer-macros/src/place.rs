@@ -31,7 +31,7 @@ pub(crate) enum GroupAccessor {
 
 impl Place {
     /// Derives the names of the methods from the group, the version and the attributes. Fails if a
-    /// name is invalid or already used, or if a built-in group lacks the version.
+    /// name is invalid, if the factory already uses it, or if a built-in group lacks the version.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let Identity { group, version, .. } = identity;
         let (text, span) = match &attributes.accessor {

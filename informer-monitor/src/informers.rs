@@ -20,11 +20,12 @@ use crate::{short, write};
 /// `object`, the name of the object type, such as `Deployment`. If several informers have the same
 /// resource and the same name of the object type, `object` also has a number for all but the oldest
 /// of them, such as `PodView 2`. The series of an informer end when the factory removes the
-/// informer: in [`stop`](SharedInformerFactory::stop), or because the informer was unused. The
-/// series continue after a shutdown of the factory, and after the informer's task has panicked.
+/// informer: in [`stop`](SharedInformerFactory::stop), because the informer was unused, or when the
+/// program requests the informer again after its task has panicked or was dropped. After a shutdown
+/// of the factory or a panic, the series continue until then, except those of handlers.
 ///
 /// Handlers with the same name share their series, which end when the last of these handlers is
-/// removed.
+/// removed or the informer stops.
 ///
 /// | metric | type | additional labels |
 /// |---|---|---|
@@ -56,9 +57,9 @@ use crate::{short, write};
 /// | `reflector_failures_total` | counter | `cause`, see [`ReflectorCounts::failures`] |
 ///
 /// A `# HELP` line in the response describes each metric. The watermark is the resource version
-/// that the store has reached. `informer_watermark_age_seconds` is the time since the store reached
-/// this version. `informer_store_resource_version` has only the last 15 digits of this version,
-/// because an `f64` represents only 15 digits exactly.
+/// that the store has reached. `informer_watermark_age_seconds` is the time since the watermark was
+/// last set, see [`InformerReport::watermark_age`]. `informer_store_resource_version` has only the
+/// last 15 digits of this version, because an `f64` represents only 15 digits exactly.
 ///
 /// client-go: `informer_metrics.go` and `reflector_metrics.go` of tools/cache.
 #[derive(Debug)]

@@ -23,8 +23,9 @@ use crate::write;
 
 /// The metrics of any number of work queues. A clone is another handle to the same metrics.
 ///
-/// Names and buckets are client-go's, so dashboards and alerts for controllers in Go work
-/// unchanged. Each series has the label `name` with the name of the queue.
+/// Names are client-go's, and buckets are those of Kubernetes' own programs, so dashboards and
+/// alerts for these programs work unchanged. Each series has the label `name` with the name of the
+/// queue.
 ///
 /// ```
 /// use informer_monitor::QueueMetrics;
@@ -116,9 +117,9 @@ impl QueueMetrics {
     /// Queues with the same name share one set of series. After all followed queues with a name
     /// have been dropped, the series with this name end.
     ///
-    /// A queue that was built with these metrics has series even if it is not followed. Its depth
-    /// is then computed: the number of added keys minus the number of keys that workers have
-    /// received. Its series remain after the queue is dropped.
+    /// A queue that was built with these metrics has series from its first key on, even if no queue
+    /// with its name is followed. Its depth is then computed: the number of added keys minus the
+    /// number of keys that workers have received. Its series remain after the queue is dropped.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let observe = queue.observer();
         let gauges = Box::new(move || {
@@ -137,8 +138,8 @@ impl QueueMetrics {
         change(queues.entry(queue.to_owned()).or_default());
     }
 
-    /// Returns the current values of all followed queues by name, and the names of the queues that
-    /// were dropped since the last call.
+    /// Returns the current values of all followed queues by name, and the names whose last followed
+    /// queue was dropped since the last call.
     fn gauges(&self) -> (BTreeMap<String, Gauges>, BTreeSet<String>) {
         // I8: a call of `Followed::gauges` can drop the queue with its keys, so the calls are made
         // without the lock.

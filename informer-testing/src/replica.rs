@@ -153,6 +153,10 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
             Some(_) => {}
         });
     }
+
+    fn needs_old_states(&self) -> bool {
+        true
+    }
 }
 
 impl<K> Clone for Replica<K> {

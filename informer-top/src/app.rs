@@ -135,7 +135,7 @@ impl App {
     }
 
     /// Returns the selected row and the details of its informer; `None` if no row is visible. The
-    /// details are `None` until the inspector has responded.
+    /// details are `None` until their request has succeeded or failed.
     pub(crate) fn selected(&self) -> Option<(Row, Option<&Result<Details, Text>>)> {
         let visible = self.visible();
         let row = visible[self.position(&visible)?];

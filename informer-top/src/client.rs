@@ -41,8 +41,8 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// Parses `HOST:PORT`, `http://HOST:PORT` or `unix:/PATH`. The first two forms can end with the
-    /// path of the inspector's page.
+    /// Parses `HOST:PORT`, `http://HOST:PORT` or, on Unix, `unix:/PATH`. The first two forms can
+    /// end with the path of the inspector's page.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         #[cfg(unix)]
         if let Some(path) = text.strip_prefix("unix:") {

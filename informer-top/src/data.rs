@@ -141,7 +141,8 @@ pub(crate) struct FailedKey {
     pub(crate) retry_ms: f64,
 }
 
-/// The document of `/inspect/api/informer`, without fields that this program does not show.
+/// The fields of the document of `/inspect/api/informer` that the overview lacks and this program
+/// shows.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Details {
@@ -210,7 +211,8 @@ impl Informer {
         }
     }
 
-    /// Returns the number of events that the slowest handler has not received yet.
+    /// Returns the number of pending events of the handler with the most, including the event of
+    /// its current call; 0 without handlers.
     pub(crate) fn lag(&self) -> u64 {
         self.handlers.iter().map(|handler| handler.pending).max().unwrap_or(0)
     }
@@ -234,14 +236,14 @@ pub(crate) struct History {
 
 impl History {
     /// Returns each informer's rates since the previous overview, by the identifier of the
-    /// informer. If the observed program has restarted since the previous overview, all rates are
-    /// `None`. `age`, the time since the previous overview was received, is only used to detect a
-    /// restart.
+    /// informer. If a restart of the observed program is detected, all rates are `None`. `age`, the
+    /// time since the previous overview was received, is only used to detect a restart.
     pub(crate) fn rates(&mut self, overview: &Overview, age: Duration) -> HashMap<String, Rates> {
         // `inspector.js` of informer-monitor computes the same rates for the inspector's page, but
         // does not check whether the program has restarted.
         let seconds = overview.at.saturating_sub(self.at) as f64 / 1000.0;
-        // The inspector was created after the previous overview, so its program has restarted.
+        // The inspector was created after the previous overview, so its program has probably
+        // restarted.
         let has_restarted = Duration::from_millis(overview.at) < age;
         let counters: HashMap<_, _> =
             overview.informers.iter().map(|informer| (informer.id.clone(), totals(informer))).collect();

@@ -1,7 +1,7 @@
 //! The texts of the lower panes: the selected informer, and the controllers.
 //!
 //! The last reconcile call of a failing key has failed, and the controller retries after a delay. A
-//! parked key waits for a cache that lacks data for this key, and is reconciled afterwards.
+//! parked key waits for a cache that possibly lacks data for this key, and is then queued again.
 
 use ratatui::style::Modifier;
 use ratatui::text::Line;
@@ -70,7 +70,8 @@ fn facts(row: &Row) -> Vec<String> {
     let known = |text: &Text| if text.is_empty() { NONE.to_owned() } else { text.to_string() };
     let mut versions = format!("watermark {}", known(&informer.watermark));
     if informer.watermark != informer.received {
-        // The queue still contains the changes between the watermark and the received version.
+        // Usually, the queue still contains the changes between the watermark and the received
+        // version.
         versions.push_str(&format!(", received {}", known(&informer.received)));
     }
     let size = informer.bytes.map(|size| format!(" · ≈ {} as JSON", bytes(size))).unwrap_or_default();
@@ -148,9 +149,9 @@ fn more(row: &Row, details: &Details, columns: usize) -> Vec<Line<'static>> {
     .concat()
 }
 
-/// Returns the first `most` lines. If lines are omitted, adds a line with their number. For
-/// example, if `total` is 8, `most` is 5, `lead` is "and" and `noun` is "parked key", this line is
-/// `and 3 more parked keys`.
+/// Returns the first `most` lines; nothing if `lines` is empty. If lines are omitted, adds a line
+/// with their number. For example, if `total` is 8, `most` is 5, `lead` is "and" and `noun` is
+/// "parked key", this line is `and 3 more parked keys`.
 fn first(mut lines: Vec<String>, most: usize, total: u64, lead: &str, noun: &str) -> Vec<String> {
     // The inspector sends only a part of a long list. `total` is 0 if the total is unknown.
     let all = total.max(lines.len() as u64);

@@ -158,8 +158,8 @@ impl Order {
 pub(crate) struct Layout(Vec<(Column, usize)>);
 
 impl Layout {
-    /// Chooses the columns for a screen. Name and health are always shown, and health takes the
-    /// rest of the line.
+    /// Chooses the columns for a screen. Always includes name and health; health takes the rest of
+    /// the line, which can be empty.
     pub(crate) fn new(rows: &[&Row], screen: usize) -> Self {
         let longest = |column| longest(rows, column);
         let mut name = longest(Column::Name).min((screen * 2 / 5).max(MIN_NAME));

@@ -66,8 +66,8 @@ async fn terminated() {
     std::future::pending().await
 }
 
-/// Reads the overview and the details of the selected informer after each interval. Reads the
-/// details of a newly selected informer at once.
+/// Reads the overview and the details of the selected informer after each interval, except while
+/// paused. Reads the details of a newly selected informer at once, or after the current request.
 ///
 /// Returns only if a channel is closed.
 pub(crate) async fn read(

@@ -14,8 +14,8 @@ use crate::table::{Layout, Row, health};
 
 /// The minimum height of the informer's pane, in lines.
 const MIN_PANE: usize = 4;
-/// While connected, the header shows the age of the data only if the age is at least this number of
-/// seconds.
+/// While connected and not paused, the header shows the age of the data only if the age is at least
+/// this number of seconds.
 const OLD: u64 = 2;
 
 const KEYS: &str = "q quit · s sort · r reverse · / filter · p pause · ? help";
@@ -31,8 +31,8 @@ const HELP: [&str; 18] = [
     "p                  pause or continue reading",
     "",
     "EVENTS/S           changes from the server, without bookmarks",
-    "QUEUED             objects with changes that are not in the store yet",
-    "LAG                events that the slowest handler has not received yet",
+    "QUEUED             objects with changes or resyncs that are not processed yet",
+    "LAG                events that the slowest handler has not processed yet",
     "LAST EVENT         age of the last event, bookmark or list",
     "QUARANTINED        objects that could not be decoded or transformed",
     "LISTS              complete lists: the first one, and each relist",
@@ -98,7 +98,7 @@ fn pane(title: &str, lines: Vec<Line<'static>>, columns: usize) -> Vec<Line<'sta
     std::iter::once(Line::raw(title + &rule)).chain(lines).collect()
 }
 
-/// Cuts lines to a height. If lines are hidden, the last line has their number.
+/// Cuts lines to a height, unless it is 0. If lines are hidden, the last line has their number.
 fn shortened(mut lines: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>> {
     if lines.len() > height && height > 0 {
         let hidden = lines.len() - height + 1;

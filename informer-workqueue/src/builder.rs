@@ -49,11 +49,11 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkqueueBuilder<T> {
     }
 
     /// Makes groups of keys take turns, within each priority. `group` returns the part of a key
-    /// that identifies its group, such as the namespace. Default: keys have no groups and are taken
-    /// in the order in which they were queued.
+    /// that identifies its group, such as the namespace. Default: keys have no groups, and keys of
+    /// the same priority are taken in the order in which they were queued.
     ///
-    /// Each time a key is added, `group` is called and its result is hashed, while no lock is held.
-    /// A group is stored only while it has queued keys.
+    /// The methods of [`Workqueue`] that add a key call `group` and hash its result, while no lock
+    /// is held. A group is stored only while it has queued keys.
     pub fn fair_by<G: Hash + ?Sized>(mut self, group: impl Fn(&T) -> &G + Send + Sync + 'static) -> Self {
         let hashing = Hashing::default();
         self.grouping = Some(Box::new(move |key| hashing.hash_one(group(key))));

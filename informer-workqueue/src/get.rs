@@ -1,5 +1,4 @@
-//! The futures of a queue: [`Get`] waits for an item, and [`Drain`] waits until all items are
-//! processed.
+//! The futures of a queue: [`Get`] waits for an item, and [`Drain`] waits for the end of a drain.
 //!
 //! The queue starts no task for delayed keys. Instead, one of the tasks that wait for an item, the
 //! timekeeper, sleeps until the earliest delay is over. If no task waits for an item, no timer is
@@ -30,7 +29,7 @@ impl<T: Clone> Future for Get<'_, T> {
     type Output = Option<Item<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item<T>>> {
-        // Without this, a worker that always finds items would never yield to other tasks of its
+        // Without this, a worker that always finds items might never yield to other tasks of its
         // thread.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let this = &mut *self;

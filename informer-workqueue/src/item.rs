@@ -15,13 +15,13 @@ use crate::state::Taken;
 /// same key until the item ends.
 ///
 /// End an item with [`done`](Self::done), [`done_after`](Self::done_after) or
-/// [`retry`](Self::retry), or with [`release`](Self::release) if it was not processed. **A dropped
-/// item is retried**, and counted as [abandoned](crate::Workqueue::abandoned), so a panic, a
-/// cancelled task or an early return loses no key. If the key was added while the worker had the
-/// item, the key is queued again when the item ends.
+/// [`retry`](Self::retry), or with [`release`](Self::release) if it was not processed. Unless the
+/// queue is shut down, **a dropped item is retried**, so a panic, a cancelled task or an early
+/// return loses no key. Dropped items are counted as [abandoned](crate::Workqueue::abandoned). If
+/// the key was added while the worker had the item, the key is queued again when the item ends.
 ///
 /// An item that is leaked with `std::mem::forget` never ends: no worker gets its key again, and a
-/// drain never ends.
+/// drain never completes.
 #[must_use = "a dropped item is retried; end it with `done`, `done_after`, `retry` or `release`"]
 pub struct Item<T> {
     shared: Arc<Shared<T>>,
@@ -46,7 +46,10 @@ impl<T> Item<T> {
     }
 
     /// Ends the item as processed, resets the failures of its key, and adds the key again after a
-    /// delay. Use this for periodic checks and known deadlines.
+    /// delay of at most thirty years. If the key is delayed already, the earlier time applies. Use
+    /// this for periodic checks and known deadlines.
+    ///
+    /// If the queue is shut down, the key is not added.
     #[doc(alias = "RequeueAfter")]
     pub fn done_after(mut self, delay: Duration) {
         self.is_ended = true;
@@ -55,6 +58,7 @@ impl<T> Item<T> {
 
     /// Ends the item as failed. Adds the key again, with the same priority, after the wait that the
     /// queue's [rate limiter](crate::RateLimiter) returns, at most thirty years. Returns the wait.
+    /// If the key is delayed already, the earlier time and the higher priority apply.
     ///
     /// If the queue is shut down, the key is not added.
     #[doc(alias = "AddRateLimited")]
@@ -83,8 +87,8 @@ impl<T> Item<T> {
         self.priority
     }
 
-    /// Returns the number of failures of the key since the last reset. [`done`](Self::done) resets
-    /// the failures.
+    /// Returns the number of failures of the key since the last reset, as the rate limiter counts
+    /// them. [`done`](Self::done) resets the failures.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self) -> u32 {

@@ -177,7 +177,8 @@ impl Turns {
         group.list.push(slots, id);
     }
 
-    /// Removes and returns the slot of the next key, and moves its group behind all other groups.
+    /// Removes and returns the slot of the next key. If its group still has keys, moves the group
+    /// behind all other groups.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;

@@ -41,15 +41,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate does not depend on Kubernetes, and keys can have any type. It starts no task and no
-//! thread.
+//! This crate does not depend on Kubernetes: keys can have any type that is `Hash`, `Eq`, `Clone`,
+//! `Send` and `'static`. It starts no task and no thread.
 //!
 //! # Failures
 //!
 //! A worker ends an [`Item`] with [`done`](Item::done), [`done_after`](Item::done_after),
 //! [`retry`](Item::retry) or [`release`](Item::release). A dropped item is retried, too, so no key
 //! is lost if a worker panics, is cancelled or returns early. A [`RateLimiter`] determines when
-//! items are retried.
+//! items are retried. After a shutdown, no item is retried.
 //!
 //! # Priorities
 //!
@@ -85,7 +85,7 @@
 //! - A drain ends for all waiters when no key is queued and no worker has an item. A key can be
 //!   added while a worker has its item. Such a key is queued again when the item ends. During a
 //!   drain, `get` waits for such keys before it returns `None`.
-//! - The type of items ensures that each item ends exactly once. An item that is dropped without
+//! - The type of items ensures that each item ends at most once. An item that is dropped without
 //!   being ended is retried.
 //! - Queues have priorities and fairness between groups.
 //! - Adding with a delay never waits, and no background work remains after a shutdown.

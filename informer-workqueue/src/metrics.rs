@@ -10,8 +10,9 @@ use std::time::Duration;
 /// Receives the events of a queue. By default, the methods do nothing.
 ///
 /// The methods are called without the queue's lock, by the thread that has added, taken or ended an
-/// item. A thread that reads the length can also call `added`, for keys whose delay is over.
-/// Several threads can call them at the same time. They should be quick, and must not panic.
+/// item. A thread that reads the number of queued or delayed keys can also call `added`, for keys
+/// whose delay is over. Several threads can call them at the same time. They should be quick, and
+/// must not panic.
 /// Together with the gauges of the [queue](crate::Workqueue), they provide client-go's metrics:
 ///
 /// | client-go's name | source |
@@ -70,8 +71,8 @@ pub trait Metrics: Send + Sync {
     }
 
     /// Called when a key is retried, or is added with a delay, for example by `add_after` or
-    /// [`done_after`](crate::Item::done_after). The call happens at the beginning of the delay. Not
-    /// called after a shutdown.
+    /// [`done_after`](crate::Item::done_after), even if the delay is zero. The call happens at the
+    /// beginning of the delay. Not called after a shutdown.
     fn retried(&self, queue: &str) {
         let _ = queue;
     }

@@ -4,7 +4,10 @@
 //!
 //! There is one lock, that of the state. The only foreign code that runs under this lock is `Eq`
 //! and `Clone` of keys, and `Clone` of wakers. Keys are hashed before the lock is taken. Rate
-//! limiters, metrics, wakers and destructors of keys run after the lock is released.
+//! limiters, metrics, wakers and destructors of keys run after the lock is released. But if `Eq`
+//! panics, the keys that were passed are dropped under the lock.
+//!
+//! After a shutdown, methods that add keys no longer do so. Items can still be ended.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -290,12 +293,15 @@ impl<T: Clone> Shared<T> {
 
 impl<T> fmt::Debug for Shared<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.lock();
+        let (len, delayed, is_open) = {
+            let state = self.state.lock();
+            (state.len(), state.delayed(), state.is_open())
+        };
         f.debug_struct("Workqueue")
             .field("name", &self.name)
-            .field("len", &state.len())
-            .field("delayed", &state.delayed())
-            .field("is_shutting_down", &!state.is_open())
+            .field("len", &len)
+            .field("delayed", &delayed)
+            .field("is_shutting_down", &!is_open)
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! [`Slots`]: the state of each key, and [`List`], a linked list of keys.
 //!
-//! A key has a slot while it is queued, processed by a worker, or delayed. All other code refers to
-//! the key by its slot number, so a key is hashed and compared only when it is added. A slot is in
-//! at most one list, and can be removed from any position of the list.
+//! A key has a slot while it is queued, processed by a worker, or delayed. The other modules refer
+//! to the key by its slot number. So only additions hash and compare keys, apart from the rate
+//! limiter. A slot is in at most one list, and can be removed from any position of the list.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;

@@ -32,8 +32,8 @@ pub(crate) enum Mode {
     Open,
     /// `shut_down_with_drain` was called, and `shut_down` was not called afterwards.
     Draining,
-    /// `shut_down` was called, and `shut_down_with_drain` was not called afterwards. All earlier
-    /// calls of `shut_down_with_drain` stop waiting.
+    /// `shut_down` was called, and `shut_down_with_drain` was not called afterwards. No call of
+    /// `shut_down_with_drain` waits in this mode.
     Down,
 }
 
@@ -60,7 +60,8 @@ pub(crate) struct State<T> {
     drainers: Waiters,
     /// The number of keys that became pending since the last call of `take_added`.
     added: usize,
-    /// The number of items that workers dropped without ending them.
+    /// The number of items that workers dropped without ending them, and of items for which the
+    /// rate limiter panicked when they were ended.
     abandoned: u64,
 }
 
@@ -87,7 +88,7 @@ pub(crate) struct Ended<T> {
     pub(crate) key: Option<T>,
     /// How long the worker had the item. `None` if the queue has no metrics.
     pub(crate) worked: Option<Duration>,
-    /// Whether `end` queued or delayed the key because of its argument `again`.
+    /// Whether `end` added the key again: its argument `again` was given, and the queue is open.
     pub(crate) is_added_again: bool,
 }
 
@@ -246,8 +247,8 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns whether getters will receive no more keys: the queue is shut down, and no key is
-    /// queued.
+    /// Returns whether `get` returns `None`: the queue is shut down, no key is queued, and, in a
+    /// drain, no key will be queued again.
     pub(crate) fn is_over(&self) -> bool {
         // The keys that `returning` counts will be queued again, and a drain processes them, too.
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
@@ -295,7 +296,8 @@ impl<T> State<T> {
     ) -> (Option<bool>, Option<Waker>) {
         let was_waiting = ticket.is_some();
         let garbage = ticket.take().and_then(|ticket| self.drainers.unregister(ticket));
-        // A shutdown without a drain has ended this wait, even if another drain has begun since.
+        // If the queue is not drained, a shutdown without a drain has woken this drainer and ended
+        // its wait, even if another drain has begun since.
         let was_woken = was_waiting && garbage.is_none();
         let drained = self.drained().or(was_woken.then_some(false));
         if drained.is_none() {
@@ -328,14 +330,15 @@ impl<T> State<T> {
                 wakers.extend(self.drainers.choose_all());
             }
         }
-        // A selected getter is awake until its next poll, in which it takes a key.
+        // A selected getter counts as awake until it unregisters: when it checks for a key, or is
+        // dropped.
         while self.getters.awake() < self.lanes.len() {
             let keeper = self.timekeeper.map(|keeper| keeper.ticket);
             let Some((ticket, waker)) = self.getters.choose_except(keeper) else { break };
             self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
             wakers.push(waker);
         }
-        // The woken getter sets the timer at its next poll.
+        // If the woken getter waits again, it sets the timer, unless another getter has set it.
         if self.getters.awake() == 0 && self.needed_timer().is_some() {
             wakers.extend(match self.timekeeper.take() {
                 Some(keeper) => self.getters.choose(keeper.ticket),

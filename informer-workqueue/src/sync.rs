@@ -1,5 +1,6 @@
-//! The mutex and the clock of this crate: `parking_lot`'s and tokio's. With `--cfg informer_loom`,
-//! the mutex is loom's, and the clock moves only when a test advances it; see `tests/loom.rs`.
+//! The mutex and the clock of a queue: `parking_lot`'s and tokio's. With `--cfg informer_loom`, the
+//! mutex is loom's, and the clock moves only when a test advances it; see `tests/loom.rs`. Rate
+//! limiters always use `parking_lot`'s mutex and tokio's clock.
 
 #[cfg(not(informer_loom))]
 mod real {

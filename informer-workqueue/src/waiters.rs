@@ -2,7 +2,7 @@
 //!
 //! Waiters are part of the locked state of the queue. So a change of the state and the selection of
 //! the tasks to wake are one step. A selected waiter leaves the list, and counts as woken until it
-//! calls `unregister` at its next poll.
+//! calls `unregister`: at a later poll, or when it is dropped.
 
 use std::collections::VecDeque;
 use std::task::Waker;

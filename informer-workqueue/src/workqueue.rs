@@ -87,14 +87,15 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Adds a key with a priority, unless it is queued already with at least this priority. If the
-    /// key is queued with a lower priority, it moves to the end of the keys with `priority`. If a
-    /// worker has taken the key as an [`Item`], the key is queued when the item ends.
+    /// key is queued with a lower priority, it moves to the end of the keys with `priority` (of its
+    /// group, if the queue has groups). If a worker has taken the key as an [`Item`], the key is
+    /// queued when the item ends.
     pub fn add_with_priority(&self, key: T, priority: Priority) {
         self.shared.add(key, priority);
     }
 
     /// Adds several keys in one step, with the same priority: no worker can take the first key
-    /// before the last key is queued. A key that occurs twice is added once.
+    /// before the last key is added. A key that occurs twice is added once.
     ///
     /// ```
     /// use informer_workqueue::{Priority, Workqueue};
@@ -107,8 +108,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_all(keys.into_iter(), priority);
     }
 
-    /// Adds a key after a delay, or at once if the delay is zero. If the key is delayed already,
-    /// the earlier time applies.
+    /// Adds a key after a delay. If the key is delayed already, the earlier time applies. If the
+    /// new delay is zero, adds the key at once, and does not change the earlier delay.
     ///
     /// A delayed key can be added and processed before its delay is over. It is still added once
     /// more when the delay is over. A shutdown drops delayed keys.
@@ -116,8 +117,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_after(key, delay, Priority::Normal);
     }
 
-    /// Adds a key with a priority after a delay, or at once if the delay is zero. If the key is
-    /// delayed already, the earlier time and the higher priority apply.
+    /// Adds a key with a priority after a delay. If the key is delayed already, the earlier time
+    /// and the higher priority apply. If the new delay is zero, adds the key at once, and does not
+    /// change the earlier delay.
     pub fn add_after_with_priority(&self, key: T, delay: Duration, priority: Priority) {
         self.shared.add_after(key, delay, priority);
     }
@@ -136,23 +138,23 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.limiter.forget(key);
     }
 
-    /// Returns the number of failures that the rate limiter has counted for a key since the last
-    /// reset.
+    /// Returns the number of failures that the rate limiter stores for a key.
     #[must_use]
     pub fn num_requeues(&self, key: &T) -> u32 {
         self.shared.limiter.num_requeues(key)
     }
 
-    /// Waits for a queued key and returns it as an [`Item`]. Returns `None` once the queue is shut
-    /// down and empty.
+    /// Waits for a queued key and returns it as an [`Item`]. Returns `None` if the queue is shut
+    /// down and no key is queued. During a drain, also waits for keys that will be queued when
+    /// their items end.
     ///
     /// If keys are delayed or retried, this method needs a tokio runtime with time enabled. It
     /// takes part in tokio's cooperative scheduling: a task that takes many items yields to other
     /// tasks.
     ///
     /// # Panics
-    /// Panics if a key is delayed and the method has to wait outside of a tokio runtime with time
-    /// enabled.
+    /// Panics if the method has to set the timer for a delayed key outside of a tokio runtime with
+    /// time enabled.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses no key. Do not keep the future without polling it:
@@ -162,7 +164,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Get::new(&self.shared).await
     }
 
-    /// Returns the number of queued keys. Keys that workers have and delayed keys do not count.
+    /// Returns the number of queued keys. Keys that workers have do not count, nor do keys that are
+    /// only delayed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
@@ -180,7 +183,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.delayed()
     }
 
-    /// Stops accepting keys, and drops delayed keys. Workers can still take queued keys. Once no
+    /// Stops accepting keys, and drops delayed keys. Workers can still take queued keys. While no
     /// key is queued, every `get` returns `None`.
     ///
     /// Each waiting call of [`shut_down_with_drain`](Self::shut_down_with_drain) returns at once,
@@ -214,8 +217,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Returns the number of items that workers dropped without ending them, because the worker
-    /// panicked, was cancelled, or returned early. Also counts items that could not be ended,
-    /// because the [rate limiter](crate::RateLimiter) panicked; their keys are retried after one
+    /// panicked, was cancelled, or returned early. Also counts items for which the [rate
+    /// limiter](crate::RateLimiter) panicked when they were ended; their keys are retried after one
     /// second.
     #[must_use]
     pub fn abandoned(&self) -> u64 {

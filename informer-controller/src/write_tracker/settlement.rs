@@ -2,8 +2,8 @@
 //! unknown outcome.
 //!
 //! The key for which the write was recorded then waits until the cache has the state that the read
-//! returned. So it does not matter whether the server applied the write. No worker of a controller
-//! waits for this read.
+//! returned. So it does not matter whether the server applied the write. A
+//! [`ControllerRunner`](crate::ControllerRunner) occupies no worker while it waits for this read.
 
 use std::sync::Arc;
 use std::time::Duration;

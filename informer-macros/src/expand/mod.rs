@@ -1,5 +1,5 @@
-//! Generates code from a checked [`Model`]. All paths in this code start at informer-factory, `std`
-//! or `core`, so that users need no other crate.
+//! Generates code from a checked [`Model`]. All generated paths to other crates start at
+//! informer-factory, `std` or `core`, so that users need no other crate.
 
 mod accessors;
 mod indexes;
@@ -14,8 +14,8 @@ use syn::{DeriveInput, Path};
 
 use crate::model::Model;
 
-/// Returns the code for a type with `#[derive(Informer)]`; no code if the type has an error that
-/// kube's own derive reports.
+/// Returns the code for a type with `#[derive(Informer)]`; no code if `#[kube(...)]` can't be read,
+/// which kube's own derive reports.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Some(model) = Model::read(input)? else { return Ok(TokenStream::new()) };
     let parts = [

@@ -196,7 +196,7 @@ fn described(shown: &Shown, view: &View, change: &Change) -> Result<Value, serde
     };
     let version =
         |state: &Option<Cached<AnyObject>>| state.as_ref().map(|state| state.resource_version().to_string());
-    // Only an update has two states to compare. An added object is shown as a whole.
+    // Only an update has two states to compare.
     let differences = match (value(&change.old)?, value(&change.new)?) {
         (Some(old), Some(new)) => diff(&old, &new, &shown.mask.of(&[&old, &new], view.informer.is_secret())),
         _ => Vec::new(),

@@ -7,8 +7,8 @@ use informer_core::{AnyObject, Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Maximum number of changes that the inspector keeps for one informer. Each change keeps the old
-/// state of an object in memory.
+/// Maximum number of changes that the inspector keeps for one informer. Each change except an
+/// addition keeps the old state of an object in memory.
 const MAX_CHANGES: usize = 200;
 
 #[derive(Debug, Clone)]

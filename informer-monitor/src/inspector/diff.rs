@@ -15,7 +15,7 @@ use super::mask::{MASKED, Remaining, hide};
 const MAX_DIFFERENCES: usize = 100;
 /// Maximum number of characters that are shown of a value that differs.
 const MAX_TEXT: usize = 240;
-/// The paths of fields that are not compared, because they change with every write.
+/// The paths of fields that are not compared, because they change with almost every write.
 const SKIPPED: [&str; 2] = ["metadata.managedFields", "metadata.resourceVersion"];
 
 /// A field that differs between the old and the new state of an object. A state without the field

@@ -1,8 +1,9 @@
 //! [`Mask`]: the fields whose values the inspector never shows.
 //!
-//! Values are masked before they are shown or searched, so that a masked value can't be found by
-//! searching for it either. Two states of an object are compared without masks: the page shows that
-//! a masked value has changed, but not the value.
+//! Values are masked before they are shown or searched, so that a search of fields can't find a
+//! masked value either. An index over a masked field can find it, unless the index is hidden, too.
+//! Two states of an object are compared without masks: the page shows that a masked value has
+//! changed, but not the value.
 
 use serde_json::Value;
 
@@ -109,8 +110,9 @@ impl Remaining<'_> {
         Some(Self(rest))
     }
 
-    /// Replaces the values of the masked fields inside `value` by [`MASKED`]. The names of fields
-    /// stay visible, for example the names of the entries of a Secret.
+    /// Replaces the values of the masked fields inside `value` by [`MASKED`], see [`hide`]. The
+    /// names of fields outside of masked lists stay visible, for example the names of the entries
+    /// of a Secret.
     pub(super) fn apply(&self, value: &mut Value) {
         if self.0.is_empty() {
             return;

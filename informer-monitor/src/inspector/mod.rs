@@ -58,10 +58,11 @@ const MAX_SEARCHES: usize = 2;
 /// # Access
 ///
 /// Everybody who can read the page can read the registered objects. [`serve`](Self::serve) on a
-/// loopback address needs no token, so all users of this machine can read the page, and `kubectl
-/// port-forward` reaches it in a pod. Other addresses, and [`into_router`](Self::into_router), need a
-/// [`token`](Self::token). With [`serve_unix`](Self::serve_unix), the permissions of the socket
-/// decide who can read the page.
+/// loopback address needs no token, but without one, all users of this machine can read the page.
+/// `kubectl port-forward` reaches it in a pod. Other addresses, and
+/// [`into_router`](Self::into_router), need a [`token`](Self::token).
+/// [`serve_unix`](Self::serve_unix) needs no token: only the user of this process can connect to
+/// the socket.
 ///
 /// # Costs
 ///
@@ -118,7 +119,9 @@ impl Inspector {
         self
     }
 
-    /// Masks a field of all objects: its value is not shown, and a search does not find it.
+    /// Masks a field of all objects: its value is not shown, and a search does not find it. If the
+    /// value is an object, the names of its fields stay visible. Keys, UIDs, resource versions and
+    /// creation times of objects are always shown.
     ///
     /// A path consists of field names of the object's JSON, separated by dots:
     ///

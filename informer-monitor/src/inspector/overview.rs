@@ -1,8 +1,8 @@
 //! The JSON documents about informers and controllers.
 //!
-//! The page polls the overview every second. Polling is simpler than server-sent events, needs no
-//! state per reader, ends when the tab is closed, and continues after a restart of the program.
-//! Counters are sent as totals, and the page computes rates from them.
+//! The page polls the overview every second while it is visible. Polling is simpler than
+//! server-sent events, needs no state per reader, ends when the tab is closed, and continues after
+//! a restart of the program. Counters are sent as totals, and the page computes rates from them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -137,8 +137,8 @@ impl Informer<'_> {
         document
     }
 
-    /// Returns one text per failure of an index function. The errors of indexes that can't be
-    /// searched are masked, because they can contain masked values.
+    /// Returns one text per failure of an index function. The errors of indexes that are not in
+    /// [`View::searchable_indexes`] are masked, because they can contain masked values.
     fn index_failures(&self, mask: &Mask) -> Value {
         let Some(view) = self.view else { return json!([]) };
         let searchable = view.searchable_indexes(mask);

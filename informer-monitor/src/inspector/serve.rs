@@ -57,8 +57,7 @@ pub enum InspectorError {
     /// The token is shorter than 16 characters, or has other characters than ASCII letters, digits,
     /// `-`, `_`, `.` and `~`.
     InvalidToken,
-    /// The listener's address could not be read, or the file of the Unix socket could not be
-    /// created or replaced.
+    /// The listener's address could not be read, or the Unix socket could not be set up.
     Io(io::Error),
 }
 

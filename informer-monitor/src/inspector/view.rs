@@ -46,9 +46,9 @@ pub(super) trait AnyInformer: Send + Sync {
     /// Returns whether a report is about this informer.
     fn is_of(&self, report: &InformerReport) -> bool;
 
-    /// Returns whether the informer's objects are Secrets. The name of the resource decides,
-    /// because the JSON of some types has no `kind`. The resource can be unknown when the informer
-    /// is created.
+    /// Returns whether the informer's objects are Secrets, or custom resources that are also named
+    /// `secrets`. The name of the resource decides, because the JSON of some types has no `kind`.
+    /// The resource can be unknown when the informer is created.
     fn is_secret(&self) -> bool;
 
     /// Returns the object as JSON without masks. The caller must mask the values.
@@ -114,7 +114,7 @@ impl View {
     }
 
     /// Returns whether the labels and fields of an object match the label and field terms of
-    /// `query`. A query cannot find the content of masked values.
+    /// `query`. These terms cannot find the content of masked values.
     pub(super) fn matches(&self, object: &Cached<AnyObject>, query: &Query, mask: &Mask) -> bool {
         (!query.has_labels() || self.informer.matches_labels(object, query, mask))
             && (!query.has_fields()
@@ -130,8 +130,8 @@ impl View {
         names
     }
 
-    /// Returns the size of all objects as JSON in bytes, estimated from a sample; `None` if there
-    /// is no object for a sample.
+    /// Returns the size of all objects as JSON in bytes, estimated from a sample; `None` if a new
+    /// sample is necessary and has no object.
     pub(super) fn size(&self) -> Option<u64> {
         let count = self.indexer.len();
         let known = *self.size.lock();

@@ -325,7 +325,7 @@ fn help_explains_keys_and_columns() {
     type_text(&mut app, "?");
     let screen = lines(&mut app, 100, 30);
     assert_has(&screen, "sort by the next or the previous column");
-    assert_has(&screen, "LAG                events that the slowest handler has not received yet");
+    assert_has(&screen, "LAG                events that the slowest handler has not processed yet");
     type_text(&mut app, "q");
     assert!(!app.is_help && !app.is_done);
     app.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));

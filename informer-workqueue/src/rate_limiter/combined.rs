@@ -35,8 +35,7 @@ impl<T> RateLimiter<T> for MaxOf<T> {
         self.limiters.iter().for_each(|limiter| limiter.forget(key));
     }
 
-    /// Returns the number of failures of the key since the last reset. If the limiters return
-    /// different numbers, returns the largest.
+    /// Returns the largest of the numbers that the limiters return.
     fn num_requeues(&self, key: &T) -> u32 {
         self.limiters.iter().map(|limiter| limiter.num_requeues(key)).max().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! [`Failures`]: the number of failures of each key, in bounded memory.
+//! [`Failures`]: the number of failures of each key.
 //!
 //! A cleanup drops the keys whose last failure is old. It runs when the number of keys has doubled
 //! since the last cleanup, but only from 1,024 keys on.
@@ -41,7 +41,7 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// Returns an empty table. `longest_delay` is the longest wait before a retry of a key.
+    /// Returns an empty table. `longest_delay` is the longest wait that the limiter returns.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), cleanup_at: MIN_CLEANUP };
         Self {
@@ -104,6 +104,7 @@ impl<T: Hash + Eq> Table<T> {
 
 impl<T> fmt::Debug for Failures<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failures").field("keys", &self.table.lock().failures.len()).finish_non_exhaustive()
+        let keys = self.table.lock().failures.len();
+        f.debug_struct("Failures").field("keys", &keys).finish_non_exhaustive()
     }
 }
