@@ -1,7 +1,9 @@
 //! Kubernetes controllers on top of [shared informers](informer_factory).
 //!
-//! - [`ControllerRunner`] calls an async function with the key of each object that changes.
-//! - [`WriteTracker`] delays the function while a cache lacks the controller's own last write.
+//! - [`ControllerRunner`] calls an async function with keys, such as those of changed objects or of
+//!   their owners.
+//! - [`WriteTracker`] delays the function for a key while a cache lacks the controller's own last
+//!   write for the key, but not longer than a deadline.
 //! - [`LeaderElector`] makes sure that only one of several processes does the work.
 //!
 //! Each is useful alone. [`ControllerRunner`] has a complete example.

@@ -10,9 +10,9 @@ pub(super) const JITTER_FACTOR: f64 = 1.2;
 
 /// The lease of an election, the candidate's identity and the timing.
 ///
-/// All candidates for a lease should use the same timing. But there is never more than one leader,
-/// even if the timing differs: a candidate waits for the duration that the holder has written into
-/// the lease, and not for the lease duration of its own configuration.
+/// All candidates for a lease should use the same timing. But a different timing does not lead to
+/// two leaders: a candidate waits for the duration that the holder has written into the lease, and
+/// not for the lease duration of its own configuration.
 ///
 /// client-go: `LeaderElectionConfig` of tools/leaderelection. There is no `ReleaseOnCancel`: the
 /// lease is released when the work has ended, unless the work has panicked. Coordinated leader
@@ -30,8 +30,9 @@ pub struct LeaderElectionConfig {
 
 impl LeaderElectionConfig {
     /// Returns the default configuration for a lease: a lease duration of 15 s, a renew deadline of
-    /// 10 s and a retry period of 2 s. The identity is the host name and random digits. The host name
-    /// is `HOSTNAME` (in a pod, the pod's name), or `candidate` if `HOSTNAME` is not set.
+    /// 10 s and a retry period of 2 s. The identity is the host name and random digits. The host
+    /// name is `HOSTNAME` (in a pod, usually the pod's name), or `candidate` if `HOSTNAME` is not
+    /// set, is empty or is not Unicode.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
         let host = host.unwrap_or_else(|| "candidate".to_owned());
@@ -48,7 +49,8 @@ impl LeaderElectionConfig {
     /// Sets the holder identity that is written into the lease. Default: see [`new`](Self::new).
     ///
     /// The identity only shows users which process leads. Even two electors with the same identity
-    /// never lead at the same time.
+    /// do not lead at the same time, unless their clocks show the same microsecond when they try to
+    /// acquire the lease.
     ///
     /// Exception: if a program with client-go is a candidate for the same lease, give this elector
     /// and that program different identities. client-go treats each lease that names its identity
@@ -77,9 +79,9 @@ impl LeaderElectionConfig {
     /// the renew deadline and the end of the lease. By default, this is 12.5 s after the start of
     /// the last request that renewed the lease.
     ///
-    /// Other candidates wait for the whole lease duration: by default, 15 s. So two candidates can
-    /// lead at once only if the clock of one machine runs at least 1.2 times (15 s / 12.5 s) as
-    /// fast as the clock of the other.
+    /// Other candidates wait for the whole lease duration: by default, 15 s. So different clock
+    /// speeds lead to two leaders only if the clock of one machine runs at least 1.2 times
+    /// (15 s / 12.5 s) as fast as the clock of the other.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
@@ -95,8 +97,8 @@ impl LeaderElectionConfig {
         self
     }
 
-    /// Returns the timeout of one request: half of the renew deadline, so that a second request can
-    /// still renew the lease if the first one stalls.
+    /// Returns the timeout of one request: half of the renew deadline. If the retry period is
+    /// shorter than this, a later request can still renew the lease if the first one stalls.
     pub(super) fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }

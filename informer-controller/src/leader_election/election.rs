@@ -119,7 +119,7 @@ impl Election {
     /// or the outcome of the attempt.
     ///
     /// `sent` is the local time at which the request was started, and `now` the local time after
-    /// the response. The next request writes `date` into the lease.
+    /// the response. If the next request is a write, it writes `date` into the lease.
     pub(super) fn process_response(
         &mut self,
         request: &Request,
@@ -150,7 +150,7 @@ impl Election {
     }
 
     /// Records the lease that a successful write returned. Returns [`Outcome::Leading`], or
-    /// [`Outcome::Failed`] if the response took longer than the renew deadline.
+    /// [`Outcome::Failed`] if the response did not arrive before the renew deadline.
     fn process_write(&mut self, lease: Lease, sent: Instant, now: Instant) -> Outcome {
         self.seen = Some((lease, now));
         self.is_seen_outdated = false;

@@ -10,8 +10,8 @@
 //! Limit: a process that is suspended until its lease has ended can still send the request that it
 //! was about to send. Only fencing on the server could prevent this. While a machine is suspended,
 //! its clock (`Instant` on Linux) stands still. So after the machine resumes, the work continues
-//! until the next renewal detects that the lease was lost. This takes one retry period plus the
-//! time of two requests, or longer if requests fail.
+//! until the next renewal detects that the lease was lost. This takes up to one retry period plus
+//! the time of two requests, or longer if requests fail.
 
 mod config;
 mod election;
@@ -85,19 +85,19 @@ pub struct LeaderElector {
 pub enum LeadershipEnd<T> {
     /// The `shutdown` token was cancelled before this candidate became the leader.
     NeverLed,
-    /// The leader's work has ended, by itself or because `shutdown` was cancelled, and this
-    /// candidate held the lease all the time. Contains the output of the work.
+    /// The leader's work has ended, by itself or because `shutdown` was cancelled, before the
+    /// elector noticed a loss of the lease. Contains the output of the work.
     Finished(T),
-    /// The lease was lost. Contains the output of the leader's work, or `None` if the work was
-    /// dropped.
+    /// The lease was lost, or was not renewed in time. Contains the output of the leader's work, or
+    /// `None` if the work was dropped.
     Lost(Option<T>),
 }
 
 impl LeaderElector {
     /// Returns a candidate. It does nothing until it is [run](Self::run).
     ///
-    /// Each request has a timeout of half the renew deadline. Retries of the kube client count
-    /// towards that timeout, so set `default_retry` of the client's config to `false`.
+    /// Each request has a timeout of at most half the renew deadline. Retries of the kube client
+    /// count towards that timeout, so set `default_retry` of the client's config to `false`.
     ///
     /// # Errors
     /// [`LeaderElectionError`] if the timing is invalid, or a field is empty; the message says how
@@ -128,8 +128,8 @@ impl LeaderElector {
     /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
     /// ended, without a limit. If the lease was not renewed in time, the work has a limited time to
     /// end: by default, the work is dropped 2.5 s after the token was cancelled, halfway between
-    /// the renew deadline and the end of the lease. The work is dropped at once if another
-    /// candidate has the lease, or if the holder was removed from the lease.
+    /// the renew deadline and the end of the lease. The work is dropped at once if a renewal shows
+    /// that another candidate has the lease, or that the holder was removed from the lease.
     ///
     /// No part of the work may continue after the future that `work` returns has ended or was
     /// dropped. Otherwise two processes can work at the same time. So tasks that the work spawns
@@ -138,8 +138,8 @@ impl LeaderElector {
     /// task.
     ///
     /// Only one process works at a time if all clocks have
-    /// [nearly the same speed](LeaderElectionConfig::renew_deadline), unless the lease is deleted
-    /// or emptied. The clock of a suspended machine stands still. After the machine resumes,
+    /// [nearly the same speed](LeaderElectionConfig::renew_deadline), unless somebody deletes or
+    /// edits the lease. The clock of a suspended machine stands still. After the machine resumes,
     /// its work continues for some seconds, until the next renewal shows that another candidate has
     /// the lease.
     ///

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 /// One term of leadership: the holder and the start. The start identifies the writer of a lease,
-/// even among processes with the same identity.
+/// even among processes with the same identity, unless two of them start in the same microsecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) identity: String,

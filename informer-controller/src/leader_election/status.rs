@@ -1,4 +1,5 @@
-//! [`ElectionStatus`]: the leader and the last failure. Changes are also logged.
+//! [`ElectionStatus`]: the leader and the last failure. Changes are also logged, except that there
+//! is no leader any more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +14,12 @@ struct ElectionState {
 }
 
 /// The failure of a candidate's last attempt to acquire, renew or release the lease. The candidate
-/// keeps trying to acquire or renew the lease.
+/// repeats failed attempts to acquire the lease and, until the renew deadline, to renew it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElectionProblem {
-    /// The credentials do not allow the request (403). Contains the server's message.
+    /// The server forbids the request (403), usually because the credentials do not allow it.
+    /// Contains the server's message.
     Forbidden(String),
     /// The request failed for another reason, such as a timeout or a server error. Contains the
     /// text of the error.
@@ -43,8 +45,8 @@ pub struct ElectionStatus {
 }
 
 impl ElectionStatus {
-    /// Returns the holder of the lease at the last check; `None` if there was no holder, or no
-    /// check yet. The holder's lease can have expired since then.
+    /// Returns the holder of the lease at the last successful check; `None` if there was no holder,
+    /// or no such check yet. The holder's lease can have expired since then.
     #[must_use]
     #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
@@ -61,10 +63,11 @@ impl ElectionStatus {
     }
 
     /// Returns why the last attempt to acquire, renew or release the lease failed. `None` if the
-    /// attempt did not fail. An attempt that finds another leader does not count as failed.
+    /// attempt did not fail. Another leader, a conflict with another write, and an interruption by
+    /// the renew deadline do not count as failures.
     ///
     /// An attempt can send several requests. If one of them fails and the attempt continues, the
-    /// failure of this request is returned until the attempt ends.
+    /// failure of this request can be returned until the attempt ends.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.state.borrow().problem.clone()
@@ -84,7 +87,8 @@ impl ElectionStatus {
     }
 }
 
-/// Updates the [`ElectionStatus`] of a candidate, and logs its changes.
+/// Updates the [`ElectionStatus`] of a candidate, and logs its changes, except that there is no
+/// leader any more.
 #[derive(Debug, Clone)]
 pub(super) struct Reporter {
     lease: Arc<str>,
@@ -124,7 +128,8 @@ impl Reporter {
         }
     }
 
-    /// Records that this candidate leads, until the returned guard is dropped.
+    /// Records that this candidate leads, until the returned guard is dropped or
+    /// [`stopped_leading`](Self::stopped_leading) is called.
     #[must_use]
     pub(super) fn started_leading(&self) -> Leading {
         self.change(|state| state.is_leading = true);

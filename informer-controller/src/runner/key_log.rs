@@ -1,5 +1,5 @@
-//! [`ParkedKey`], a key that is not reconciled because a cache lacks objects, and [`FailedKey`], a
-//! key whose last reconcile call failed.
+//! [`ParkedKey`], a key that waits for a cache and is not reconciled, and [`FailedKey`], a key
+//! whose last reconcile call failed.
 
 use std::collections::HashMap;
 
@@ -29,12 +29,13 @@ pub struct FailedKey {
     /// How the last reconcile call failed, as it was logged: the error, the panic message, or the
     /// timeout.
     pub failure: String,
-    /// The number of consecutive failed reconcile calls for the key; 1 if the queue's rate limiter
-    /// does not count failures per key.
+    /// The number of consecutive failed reconcile calls for the key, as the queue's rate limiter
+    /// counts them; 1 if it does not count failures per key.
     pub failures: u32,
     /// The time of the last failure.
     pub at: Instant,
-    /// The time at which the key is queued again.
+    /// The time at which the key is queued again, unless the queue is shut down before. A change
+    /// can queue the key earlier.
     pub retry_at: Instant,
 }
 
@@ -60,7 +61,7 @@ impl KeyLog {
         self.failed.insert(failed.key.clone(), failed);
     }
 
-    /// Sets the retry time of a failed key, unless the key has succeeded meanwhile.
+    /// Sets the retry time of a failed key, if the key is still recorded as failed.
     pub(super) fn retry_at(&mut self, key: &str, at: Instant) {
         if let Some(failed) = self.failed.get_mut(key) {
             failed.retry_at = at;

@@ -105,6 +105,7 @@ impl Entry {
                 has_synced: informer.has_synced(),
                 health: informer.health(),
                 status: informer.status().clone(),
+                unlisted: informer.status().unlisted(),
                 objects: store.len(),
                 encoded_bytes: store.encoded_bytes(),
                 watermark: store.watermark().clone(),

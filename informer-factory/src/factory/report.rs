@@ -34,6 +34,9 @@ pub struct InformerReport {
     /// The status of listing and watching, with the numbers of requests and events, and the
     /// [quarantined](SourceStatus::quarantined) objects.
     pub status: SourceStatus,
+    /// The health of each namespace whose first list is not in the store; empty if the informer has
+    /// one watch. `status` can have changed since.
+    pub(super) unlisted: Vec<String>,
     /// The number of objects in the store.
     pub objects: usize,
     /// The number of bytes of the stored objects, if they are stored
@@ -95,9 +98,8 @@ impl InformerReport {
     }
 
     fn problem_of_running(&self) -> Option<String> {
-        let unlisted = self.status.unlisted();
-        if !unlisted.is_empty() {
-            return Some(unlisted.join(", "));
+        if !self.unlisted.is_empty() {
+            return Some(self.unlisted.join(", "));
         }
         match (self.has_synced, self.health.is_live()) {
             (true, true) => None,
@@ -112,7 +114,7 @@ impl fmt::Display for InformerReport {
     /// each namespace has its own watch, a started informer's text names the unlisted namespaces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.has_synced {
-            let but_for = self.status.unlisted().into_iter().map(|namespace| format!(", except {namespace}"));
+            let but_for = self.unlisted.iter().map(|namespace| format!(", except {namespace}"));
             write!(f, "{} (synced{})", self.description, but_for.collect::<String>())
         } else {
             f.write_str(&waiting_for(&self.status, self.state))

@@ -73,12 +73,12 @@ mod tests {
         let note: String = std::iter::repeat_with(|| random.alphanumeric()).take(1_000).collect();
         let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-1"});
         // The first object is compressed with the common dictionary, later ones with the family's.
-        let lengths = [("web-1", ""), ("web-2", &*note), ("web-3", &*note)].map(|(name, note)| {
+        let stored = [("web-1", ""), ("web-2", &*note), ("web-3", &*note)].map(|(name, note)| {
             let metadata = json!({"name": name, "annotations": {"note": note}, "ownerReferences": [owner]});
             let pod: Pod = serde_json::from_value(json!({"metadata": metadata})).expect("a pod");
-            let stored = ingest.take(OwnedObject::new(pod)).expect("a pod with a name");
-            stored.encoded_len().expect("the pod is encoded")
+            ingest.take(OwnedObject::new(pod)).expect("a pod with a name")
         });
+        let lengths = stored.map(|stored| stored.encoded_len().expect("the pod is encoded"));
         assert!(lengths[2] < 500, "{lengths:?}");
     }
 }
