@@ -128,7 +128,7 @@ fn version(
 fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
     let Definition { kind: name, plural: resource, .. } = definition;
     // If the name of the resource is not the plural of the kind, the accessor has the resource's name.
-    let mut accessor = plural(name, resource).unwrap_or_else(|_| resource.replace('-', "_"));
+    let mut accessor = plural(name, resource).unwrap_or_else(|_| resource.clone()).replace('-', "_");
     // The generated type of the version already has this method.
     if accessor == "factory" {
         accessor += "_kind";

@@ -23,11 +23,14 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// The types of the crate chrono in kopium's output, and their replacements. So users do not need
-/// chrono.
+/// Texts in kopium's code, and their replacements. Users then do not need the crate chrono, and
+/// `gen` is a keyword in the edition 2024.
 // `NaiveDate` is a date without a time. Kubernetes has no such type.
-const TIMES: [(&str, &str); 2] =
-    [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
+const REPLACED: [(&str, &str); 3] = [
+    ("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"),
+    ("NaiveDate", "String"),
+    ("pub gen:", "pub r#gen:"),
+];
 
 /// What a user can do if kopium's output for a definition is not usable.
 pub(crate) const INSTEAD: &str = "do not pass this definition, and use kube's DynamicObject for its objects";
@@ -57,9 +60,14 @@ impl Types {
         let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
         // Skip the comments at the start, which contain the command line of kopium.
         let lines = source.lines().skip_while(|line| line.is_empty() || line.starts_with("// "));
-        // Lines of documentation can end with a space, which rustfmt keeps.
-        let lines: Vec<&str> = lines.map(str::trim_end).collect();
-        let source = TIMES.iter().fold(lines.join("\n"), |source, (from, to)| source.replace(from, to));
+        let replaced = |line: &str| {
+            // An attribute can contain a JSON name such as `startNaiveDate`.
+            let is_code = !line.trim_start().starts_with(['#', '/']);
+            let replacements = REPLACED.iter().filter(|_| is_code);
+            // Lines of documentation can end with a space, which rustfmt keeps.
+            replacements.fold(line.trim_end().to_owned(), |line, (from, to)| line.replace(from, to))
+        };
+        let source = lines.map(replaced).collect::<Vec<_>>().join("\n");
         let file: syn::File = syn::parse_str(&source)
             .with_context(|| format!("kopium generated invalid Rust for {}; {INSTEAD}", place()))?;
         let mut named = BTreeSet::new();
@@ -156,8 +164,9 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for unknown values to each enum without fields, so that objects with values of a
-/// newer definition can be decoded.
+/// Adds a variant for unknown values to enums without fields, so that objects with values of a
+/// newer definition can be decoded. Skips `Copy` enums, and enums that have all names for the
+/// variant already.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {
@@ -187,7 +196,8 @@ fn open_enums(source: &str, file: &syn::File) -> String {
 }
 
 /// Appends an alias of `serde_json::Value` to `source` for each type that kopium's code uses and
-/// does not define. `file` is kopium's code, and `defined` has the names of its types.
+/// does not define, if the name of the type begins with `root`. `file` is kopium's code, and
+/// `defined` has the names of its types.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {
@@ -201,8 +211,10 @@ fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<S
     }
     // kopium does not define a type if the schema does not name its fields. The names of these
     // types begin with the name of the kind's own type.
-    let missing =
-        named.iter().filter(|name| name.starts_with(root) && *name != root && !defined.contains(*name));
+    let is_imported = |name: &String| NAMES.iter().any(|(_, names)| names.contains(&name.as_str()));
+    let missing = named.iter().filter(|name| {
+        name.starts_with(root) && *name != root && !defined.contains(*name) && !is_imported(name)
+    });
     missing.fold(source.to_owned(), |source, name| {
         format!(
             "{source}\n\n/// Any value: the definition does not name its fields.\npub type {name} = serde_json::Value;\n"
@@ -299,6 +311,23 @@ pub struct HttpWidgetSpec {
         let text = Types::parse(&widget(), "v1", &source).unwrap().text(&root(), &widget(), "v1").unwrap();
         assert!(text.contains("\npub type HttpWidgetPodSpec = serde_json::Value;\n"), "{text}");
         assert_eq!(text.matches("pub type").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn type_of_kubernetes_that_begins_with_the_kind_is_imported() {
+        let source = SOURCE.replace("HttpWidget", "Int");
+        let int = of_kind("Int", Value::Null);
+        let text = Types::parse(&int, "v1", &source).unwrap().text(&root(), &int, "v1").unwrap();
+        assert!(text.contains("::IntOrString;") && !text.contains("pub type"), "{text}");
+    }
+
+    #[test]
+    fn json_names_with_names_of_types_are_kept() {
+        let field = "    #[serde(rename = \"onNaiveDate\")]\n    pub on:";
+        let source = SOURCE.replace("    pub on:", field).replace("pub since:", "pub gen:");
+        let text = Types::parse(&widget(), "v1", &source).unwrap().text(&root(), &widget(), "v1").unwrap();
+        assert!(text.contains("rename = \"onNaiveDate\"") && text.contains("on: String"), "{text}");
+        assert!(text.contains("pub r#gen:"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Formats code as `cargo fmt` does.
+//! Formats code as `cargo fmt` does in a crate of the edition 2024.
 
 use std::path::Path;
 use std::process::Command;
@@ -52,7 +52,8 @@ fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
-/// Separates items by blank lines, because prettyplease inserts none.
+/// Inserts a blank line after a line `}` that ends an item or a block, and between a line that ends
+/// with `;` and documentation. prettyplease inserts no blank lines.
 fn spaced(text: &str) -> String {
     let mut spaced = String::new();
     let mut before = "";

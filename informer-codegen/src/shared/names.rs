@@ -6,7 +6,9 @@ use proc_macro2::Ident;
 
 /// Fails if the name is a keyword or otherwise no identifier.
 pub fn ident(name: &str) -> anyhow::Result<Ident> {
-    syn::parse_str(name).with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
+    // syn does not know the keyword `gen` of the edition 2024.
+    let ident = if name == "gen" { None } else { syn::parse_str(name).ok() };
+    ident.with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
 }
 
 /// Returns a snake-case name as a type name: `cert_manager` as `CertManager`.
@@ -26,7 +28,8 @@ pub fn capitalized(name: &str) -> String {
 }
 
 /// Returns the plural of a kind in snake case: the kind `NetworkPolicy` and the resource
-/// `networkpolicies` give `network_policies`. Fails if the resource is not named after the kind.
+/// `networkpolicies` give `network_policies`. Fails if the resource does not begin with the name of
+/// the kind; only the last letter of the kind can differ.
 pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     let mut rest = plural;
     let mut name = String::new();
@@ -41,8 +44,8 @@ pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
             break;
         }
     }
-    // A plural replaces at most the last letter. If more letters differ, the two names do not
-    // belong together.
+    // A regular plural replaces at most the last letter. If more letters differ, the plural is
+    // irregular, or the two names do not belong together.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
         bail!(
