@@ -133,7 +133,8 @@ pub(crate) fn to_v2(body: &mut Body) {
         };
         object_mut(body, part).insert(field.to_owned(), value);
     }
-    // `status.currentMetrics` contains this value, too, so it is removed and not converted.
+    // Usually, the annotation with `status.currentMetrics` contains this value, too, so it is
+    // removed and not converted. Without the annotation, the value is lost.
     _ = remove_field(body, "status", "currentCPUUtilizationPercentage");
     if let Some(target) = remove_field(body, "spec", "targetCPUUtilizationPercentage") {
         let target = json!({ "type": "Utilization", "averageUtilization": target });

@@ -13,7 +13,7 @@ use super::autoscaling;
 use crate::kinds::ResourceKind;
 use crate::storage::{Object, Table};
 
-/// A resource in one of its served versions. The versions of a resource share their objects.
+/// A resource in one of its versions. The versions of a resource share their objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     /// The resource, with the version that this entry of the catalogue serves.
@@ -53,8 +53,8 @@ impl Served {
 pub(crate) struct Catalogue {
     /// The served resources. The key is the URL path, such as `/apis/apps/v1/deployments`.
     served: DashMap<String, Arc<Served>>,
-    /// The table of each custom resource, and the spec with which the resource was last served. The
-    /// key is the name of the custom resource definition.
+    /// The table of each custom resource that has a valid definition, and the spec with which the
+    /// resource was last served. The key is the name of the definition.
     defined: DashMap<String, (Arc<Table>, Value)>,
     /// Locked while a thread adds or removes resources, or restores a backup. A thread that also
     /// locks tables must lock this first.

@@ -5,7 +5,8 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A clock that starts at a given date and advances with tokio's clock, which tests can pause.
+/// A clock that starts at a given date and advances with tokio's clock, which tests can pause. A
+/// date that jiff does not support, such as one after the year 9999, is replaced by 1970-01-01.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began_at: Timestamp,

@@ -26,7 +26,7 @@ pub(crate) struct Behavior {
     pub(crate) start_date: SystemTime,
     /// Whether the garbage collector and the namespace controller are simulated.
     pub(crate) controllers: bool,
-    /// Whether a namespace must exist before objects can be created in it.
+    /// Whether a namespace must exist before clients can create objects in it.
     pub(crate) namespaces_required: bool,
     /// Whether scheduled pods wait for a kubelet when they are deleted.
     pub(crate) graceful_pods: bool,

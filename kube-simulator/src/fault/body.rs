@@ -16,7 +16,7 @@ use crate::http::ResponseBody;
 pub(super) enum Then {
     Close,
     Abort,
-    /// The body stalls: the server waits at the cut until a test releases this gate.
+    /// The body stalls at the cut until this gate is released or the server stops.
     Stall(Gate),
 }
 

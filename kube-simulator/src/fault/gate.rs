@@ -28,7 +28,7 @@ impl Gate {
         self.0.is_cancelled()
     }
 
-    /// Waits until a test calls [`release`](Self::release), or the server stops.
+    /// Waits until the gate is [released](Self::release), or the server stops.
     pub(crate) async fn wait_for_release(&self, stop: &CancellationToken) {
         tokio::select! {
             biased;

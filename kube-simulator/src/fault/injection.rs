@@ -11,8 +11,8 @@ use crate::api::status;
 ///
 /// Errors are sent in the encoding of each stream; bytes are sent unchanged. With
 /// [`WatchInjection::bytes`] and the methods below, a test can send an undecodable object, a
-/// truncated line, or an `ERROR` event. An injection can also end the stream, cleanly or by
-/// breaking the connection.
+/// truncated line, or an `ERROR` event. An injection can also end the stream, cleanly or with an
+/// [abort](Self::abort).
 #[derive(Clone, Debug)]
 pub struct WatchInjection {
     pub(crate) content: Content,
@@ -85,15 +85,15 @@ impl WatchInjection {
         Self::bytes(Bytes::new()).then_close()
     }
 
-    /// Returns an injection that breaks the connection, so that the client receives an incomplete
-    /// response body.
+    /// Returns an injection that breaks the connection (in HTTP/2, only the stream), so that the
+    /// client receives an incomplete response body.
     #[must_use]
     pub fn abort() -> Self {
         Self::bytes(Bytes::new()).then_abort()
     }
 
     /// Makes this injection wait for the next event of the stream, and replace this event.
-    /// Bookmarks do not count as events.
+    /// Bookmarks and the initial objects of a watch do not count as events.
     #[must_use]
     pub fn instead_of_next_event(mut self) -> Self {
         self.instead_of_event = true;
@@ -107,7 +107,8 @@ impl WatchInjection {
         self
     }
 
-    /// Makes this injection break the connection after the injected content.
+    /// Makes this injection break the connection (in HTTP/2, only the stream) after the injected
+    /// content.
     #[must_use]
     pub fn then_abort(mut self) -> Self {
         self.ending = Some(Ending::Abort);

@@ -74,8 +74,9 @@ impl Fault {
     }
 
     /// Sends this many bytes of the real answer's body, and the rest after the gate is released. In
-    /// between, the connection appears dead to the client. The server computes the answer when the
-    /// request arrives. After the release, a watch continues with the events that it has not sent.
+    /// between, the connection (in HTTP/2, the stream) appears dead to the client. The server
+    /// computes the answer when the request arrives. After the release, a watch continues with the
+    /// events that it has not sent, or ends if there are too many.
     #[must_use]
     pub fn stall_body_after(bytes: u64, gate: &Gate) -> Self {
         Self(Kind::Cut(bytes, Then::Stall(gate.clone())))

@@ -19,7 +19,7 @@ pub struct FaultPlanOptions {
     /// The duration of the plan, limited to one year. Faults that [last for a
     /// while](ServerFault::has_duration) end within this time. Default: 10 minutes.
     pub duration: Duration,
-    /// The number of faults. Default: 20.
+    /// The number of faults. If `faults` is empty, the plan has none. Default: 20.
     pub count: usize,
     /// The requests and watches that are affected. Faults of the whole server ignore this filter.
     /// Default: all requests.
@@ -151,7 +151,8 @@ impl FaultPlan {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends all faults that are in effect.
+    /// Dropping the future ends all faults in effect that [last for a
+    /// while](ServerFault::has_duration).
     pub async fn run(&self, simulator: &Simulator, mut report: impl FnMut(&str)) {
         let began = Instant::now();
         let mut ongoing: Vec<(Duration, ServerFault, ActiveFault<'_>)> = Vec::new();

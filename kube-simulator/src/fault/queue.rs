@@ -66,7 +66,7 @@ impl FaultQueue {
     }
 }
 
-/// A guard for a fault that applies to all matching requests until the guard is dropped, or until
+/// A guard for a fault of matching requests. The fault lasts until the guard is dropped, or until
 /// [`clear_faults`](crate::Simulator::clear_faults) removes the fault.
 #[derive(Debug)]
 #[must_use = "the fault ends when this guard is dropped"]

@@ -16,21 +16,21 @@ use crate::storage::Backup;
 
 /// A kind of server fault. Some kinds happen immediately or at the next event of each watch; the
 /// others [last for a while](Self::has_duration). `FaultPlanOptions::requests` selects the requests
-/// and watches that a fault affects. Faults of the whole server, such as a restart or expired
-/// tokens, ignore this filter.
+/// and watches that a fault affects. Faults of the whole server, such as a restart, expired tokens
+/// or lost bookmarks, ignore this filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerFault {
     /// Ends all open watches cleanly.
     CloseWatches,
-    /// Aborts the connections of all open watches.
+    /// Aborts the connections (in HTTP/2, the streams) of all open watches.
     AbortWatches,
     /// Ends all open watches with 410 `Expired`.
     ExpireWatches,
     /// Ends all open watches with an internal error.
     FailWatches,
     /// At the next event of each open watch: only half of the event is sent, and then the
-    /// connection is aborted.
+    /// connection (in HTTP/2, the stream) is aborted.
     CutNextEvent,
     /// Replaces the next event of each open watch with a message that is not a valid event, for
     /// example the JSON line `{"type":7}`. The framing is correct, and the watch continues.
@@ -80,7 +80,7 @@ pub enum ServerFault {
     /// end, the server restarts.
     ShutDown(ShutdownAnswer),
     /// During the fault: the watch caches of all [lagging replicas](Simulator::lagging_replica)
-    /// receive no writes.
+    /// that exist at the start receive no writes.
     HoldReplicas,
     /// During the fault: no visible effect. At the end: the server restarts, and all writes since
     /// the start of the fault are lost. The newest resource version still increases, by 1,000
@@ -88,7 +88,8 @@ pub enum ServerFault {
     UndoWrites,
 }
 
-/// A guard for a fault that is in effect. Dropping the guard ends the fault.
+/// A guard for a fault that has started. Dropping the guard ends a fault that [lasts for a
+/// while](ServerFault::has_duration).
 #[derive(Debug)]
 pub(super) struct ActiveFault<'a> {
     simulator: &'a Simulator,
@@ -130,9 +131,10 @@ impl ServerFault {
         )
     }
 
-    /// Starts this fault, and returns a guard. The fault ends when the guard is dropped.
+    /// Starts this fault, and returns its guard.
     ///
-    /// A fault of requests or watches affects only those that `requests` selects.
+    /// `requests` selects the requests and watches that the fault affects. Faults of the whole
+    /// server ignore this filter.
     pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> ActiveFault<'a> {
         let effect = match self.injection() {
             Some(injection) => {
@@ -223,7 +225,7 @@ impl ServerFault {
 }
 
 /// The number by which the server's resource version increases when [`ServerFault::UndoWrites`]
-/// ends. The increase begins at the version of the last undone write, so no version is used twice.
+/// ends. The increase begins at the newest version at that time, so no version is used twice.
 const RESTORED_VERSION_GAP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {

@@ -16,8 +16,8 @@ pub enum ShutdownAnswer {
     /// [`ServiceUnavailable`](ShutdownAnswer::ServiceUnavailable) to `Usual`, the watches that are
     /// open at the change still end.
     Usual,
-    /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`. This is the
-    /// answer of a real server with `--shutdown-send-retry-after` and
+    /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close` (in HTTP/2, a
+    /// `GOAWAY`). This is the answer of a real server with `--shutdown-send-retry-after` and
     /// `--shutdown-watch-termination-grace-period`.
     ///
     /// The simulator also ends its watches cleanly, 200 per second, so that not all clients connect

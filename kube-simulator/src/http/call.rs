@@ -26,7 +26,7 @@ pub(super) struct Call {
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) accepted: Accepted,
-    /// Whether the request opens a WebSocket. A watch then sends each event as one message.
+    /// Whether the client requests a WebSocket. A watch then sends each event as one message.
     pub(super) one_by_one: bool,
     pub(super) body: Bytes,
 }

@@ -10,7 +10,7 @@ pub(crate) struct Goaways {
     /// The probability that an HTTP/2 request is the last of its connection.
     chance: f64,
     random: Mutex<fastrand::Rng>,
-    /// The parent of the cancellation tokens of all current connections.
+    /// The parent of the cancellation tokens of all connections since the last [`Goaways::to_all`].
     parent: Mutex<CancellationToken>,
 }
 
@@ -30,7 +30,7 @@ impl Goaways {
         self.random.lock().f64() < self.chance
     }
 
-    /// Makes clients leave all current connections.
+    /// Makes clients leave all current connections, except those in a TLS handshake.
     pub(crate) fn to_all(&self) {
         std::mem::take(&mut *self.parent.lock()).cancel();
     }

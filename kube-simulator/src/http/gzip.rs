@@ -10,9 +10,9 @@ use futures::{Stream, StreamExt};
 
 /// Response bodies up to this size, in bytes, are not compressed, as in the real server.
 ///
-/// The limit does not apply to watches. With `SimulatorBuilder::compress_streaming_lists`, watches
-/// with `sendInitialEvents` are compressed, whatever their size. All other watches are never
-/// compressed.
+/// The limit does not apply to watches. With `SimulatorBuilder::compress_streaming_lists`,
+/// streaming lists are compressed, whatever their size, except over a WebSocket. All other watches
+/// are never compressed.
 pub(super) const THRESHOLD: usize = 128 * 1024;
 
 /// Compresses all pieces of a body into one gzip member.

@@ -3,8 +3,8 @@
 //! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds.
 //! Idle time between requests is not limited. If the first part of a head arrives with the body of
 //! the previous request, the limit begins only with the next byte. On HTTP/2, each header block,
-//! and each frame except `DATA`, must arrive within the limit. By contrast, Go limits only the idle
-//! time on HTTP/2, to 90 seconds.
+//! and each frame except `DATA`, must arrive within the limit. By contrast, Go limits on HTTP/2
+//! only the start of the connection, and the idle time to 90 seconds.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::frames::{Frames, PREFACE};
 
 /// Maximum time from the first byte of a request head to its last byte, and for a TLS handshake.
-/// For the first head, the time begins with the connection.
+/// For the first head, the time begins with the connection, or after its TLS handshake.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// A state of [`Progress`]: the client is sending the head of a request, or has not begun its first
@@ -52,8 +52,8 @@ pub(super) struct HeadLimit<S> {
     stream: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
-    /// The number of line breaks at the end of the bytes that have arrived. From 2 on, these bytes
-    /// end with a blank line. Counted only on HTTP/1.1.
+    /// A count of the line breaks at the end of the bytes that have arrived, which can be too high.
+    /// From 2 on, these bytes end with a blank line. Used only on HTTP/1.1.
     line_breaks: usize,
     /// The rest of HTTP/2's preface, which has not arrived yet. `None` on HTTP/1.1, where the first
     /// bytes of the connection differ from the preface.

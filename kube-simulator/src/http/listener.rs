@@ -157,7 +157,7 @@ impl ConnectionContext {
             progress.lift_limit();
             port.tasks.spawn(within_grace(websocket_watch.send_events(), port.stop));
         }
-        // As in Go, HTTP/2 sends `GOAWAY` instead of the `Connection` header.
+        // As in Go, HTTP/2 sends `GOAWAY` instead of the header `Connection: close`.
         if is_http_2 && (response.headers_mut().remove(CONNECTION).is_some() || is_last) {
             leave.cancel();
         }

@@ -1,4 +1,5 @@
-//! `/metrics`: the number of slow watches that the server has ended (`pkg/storage/cacher/metrics`).
+//! `/metrics`: the number of slow watches that the server has ended since its start
+//! (`pkg/storage/cacher/metrics`), except watches of Event objects, which have no watch cache.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

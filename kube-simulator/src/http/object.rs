@@ -54,7 +54,7 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
     }
 }
 
-/// Returns the error for a verb that the object or the subresource does not support.
+/// Returns the error for a verb that the collection, object or subresource does not support.
 pub(super) fn unsupported(kind: &ResourceKind, verb: Verb) -> Refusal {
     match verb {
         _ if kind.is_built_in() => status::method_not_allowed(),
@@ -119,8 +119,8 @@ fn checked_patch(call: &Call, target: &Target<'_>) -> Result<Patch, Refusal> {
     Ok(patch)
 }
 
-/// Returns the response to a write that created or changed an object, with the given warnings and
-/// those about unchecked rules.
+/// Returns the response to a create, an update or a patch, with the given warnings and those about
+/// unchecked rules.
 pub(super) fn written(
     call: &Call,
     served: &Served,

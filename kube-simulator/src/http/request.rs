@@ -68,7 +68,7 @@ impl RecordedRequest {
     }
 }
 
-/// Returns the value of a header, or an empty string if the header is missing or not visible ASCII.
+/// Returns the first value of a header, or an empty string if the header is missing or not ASCII.
 pub(super) fn header(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -103,6 +103,7 @@ impl RequestFilter {
     }
 
     /// Restricts the filter to requests whose query has this parameter with this (decoded) value.
+    /// Only the first value of a repeated parameter counts.
     #[must_use]
     pub fn parameter(mut self, name: &str, value: &str) -> Self {
         self.parameters.push((name.to_owned(), Some(value.to_owned())));

@@ -114,8 +114,9 @@ pub(super) fn watch(
     response
 }
 
-/// When the warnings of a response reach this number of characters in total, the remaining warnings
-/// are dropped.
+/// If the warnings of a response have more characters than this in total, long warnings are
+/// shortened to [`MAX_SHORTENED`]. When the shortened warnings reach this total too, the remaining
+/// warnings are dropped.
 const MAX_WARNINGS: usize = 4 * 1024;
 
 /// Maximum length of a shortened warning, in characters.

@@ -30,9 +30,9 @@ pub(super) enum Route {
     Version,
     Metrics,
     Health(Health),
-    /// An unknown path in a built-in API group. The answer is 404 with a `Status`.
+    /// An unknown path in a served built-in API group. The answer is 404 with a `Status`.
     Missing,
-    /// Any other unknown path, such as one of a custom resource without a definition. The answer is
+    /// Any other unknown path, such as one of a custom resource that is not served. The answer is
     /// 404 in plain text.
     Unknown,
 }

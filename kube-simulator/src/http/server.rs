@@ -15,7 +15,8 @@ use crate::api::list::LateLists;
 use crate::api::{Api, Behavior};
 use crate::fault::{FaultQueue, ShutdownAnswer};
 
-/// The time between the ends of two watches in a shutdown with [`ShutdownAnswer::TooManyRequests`].
+/// The time between the ends of two watches that are open at the start of a shutdown with
+/// [`ShutdownAnswer::TooManyRequests`].
 const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The time from the start of a shutdown with [`ShutdownAnswer::ServiceUnavailable`] to the end of
@@ -33,7 +34,8 @@ pub(crate) struct Settings {
     pub(crate) goaway_chance: f64,
     #[cfg(feature = "tls")]
     pub(crate) tls: bool,
-    /// Whether streaming lists are compressed for clients that accept gzip.
+    /// Whether streaming lists are compressed for clients that accept gzip. Watches over a
+    /// WebSocket are never compressed.
     pub(crate) compressed_streams: bool,
     pub(crate) cbor: bool,
     pub(crate) late_lists: LateLists,

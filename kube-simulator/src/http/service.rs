@@ -42,8 +42,8 @@ const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulat
 /// The health checks. The last check is part of `/readyz` only.
 const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
-/// A request extension that marks the request that opens a WebSocket. A watch then sends each event
-/// as a separate message.
+/// A request extension that marks a request for a WebSocket. A watch then sends each event as a
+/// separate message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OneByOne;
 
@@ -172,7 +172,7 @@ where
         Route::Object { served, subresource, .. } => {
             accept::negotiate(&recorded, endpoint(&served.kind, Some(*subresource), cbor))
         }
-        // All other routes are documents, most of which are available in JSON only.
+        // Most other routes, such as documents and reviews, answer in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
         Route::Version
         | Route::Metrics

@@ -16,11 +16,12 @@ use crate::storage::{Backup, Object, Table};
 /// stops serving its resource.
 pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome) {
     let (api, written) = (run.api, outcome.object());
-    // Without this lock, another thread could change the definition between reading and serving it.
+    // Without this lock, another thread could read and serve a newer definition after this thread
+    // reads the definition. This thread would then replace the newer definition by the older one.
     let serving = api.catalogue.serving.lock();
     let stored = definitions.table.get(&written.key);
     if stored.as_ref().is_some_and(|stored| stored.uid != written.uid) {
-        // The definition was deleted and created again meanwhile.
+        // Another thread has replaced the definition by one with the same name meanwhile.
         return;
     }
     // Another thread can have changed the definition after this write, so the stored version is
@@ -33,8 +34,8 @@ pub(super) fn follow(run: &mut Run<'_>, definitions: &Served, outcome: &Outcome)
         }
         (Outcome::Created(_) | Outcome::Stored { .. }, Some(stored)) => {
             let Ok(definition) = Definition::read(&Value::Object(stored.decode())) else {
-                // Invalid definitions are not served. A real server would reject them, but a test
-                // can store them.
+                // Invalid definitions have no effect: a valid definition that was served before is
+                // still served. A real server would reject them, but a test can store them.
                 return;
             };
             serve(api, &definition);
@@ -76,7 +77,8 @@ fn has_cleanup_finalizer(body: &Body) -> bool {
     writes::finalizers(body).contains(&writes::CUSTOM_RESOURCES)
 }
 
-/// Makes the API serve exactly the resources whose definitions are in `backup`.
+/// Serves the resources of the valid definitions in `backup`. Stops serving the resources of stored
+/// definitions that are missing in `backup`.
 ///
 /// The caller must have locked `Catalogue::serving`, and must replace the stored definitions
 /// afterwards.
@@ -96,7 +98,7 @@ pub(crate) fn restore(api: &Api, backup: &Backup) {
     }
 }
 
-/// Completes the deletion of a definition if no object of its resource is left. `served` is the
+/// Continues the deletion of a definition if no object of its resource is left. `served` is the
 /// resource of a removed object.
 pub(super) fn after_removal(run: &mut Run<'_>, served: &Served) {
     if !served.kind.is_built_in()

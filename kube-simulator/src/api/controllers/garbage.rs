@@ -14,8 +14,9 @@ use crate::api::catalogue::Served;
 use crate::api::writes::{self, Body, Propagation};
 use crate::storage::Object;
 
-/// Deletes the dependants of a removed object that have no other owner. Afterwards, continues the
-/// foreground deletion of the object's own owners.
+/// Deletes the dependants of a removed object that have no other owner and no [invalid
+/// owner](has_invalid_owner). Afterwards, continues the foreground deletion of the object's own
+/// owners.
 pub(super) fn after_removal(run: &mut Run<'_>, object: &Object) {
     for (served, dependant) in dependants_to_process(run.api, object) {
         if has_other_owner(run.api, &dependant, &object.uid) {
@@ -153,16 +154,18 @@ fn dependants(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     found
 }
 
-/// Returns the dependants of `object` that the garbage collector may delete or change. Left out are
-/// dependants that are being deleted, and those with an [invalid owner](has_invalid_owner).
+/// Returns the dependants of `object` that the garbage collector may delete or change if it does
+/// not orphan them. Left out are dependants that are being deleted, and those with an [invalid
+/// owner](has_invalid_owner).
 fn dependants_to_process(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = dependants(api, object);
     found.retain(|(_, dependant)| !dependant.terminating && !has_invalid_owner(api, dependant, object));
     found
 }
 
-/// Returns whether an owner of `dependant` is invalid. The real garbage collector neither deletes
-/// nor changes an object with an invalid owner. An owner is invalid in these cases:
+/// Returns whether an owner of `dependant` is invalid. The real garbage collector does not delete
+/// an object with an invalid owner, and changes it only to orphan it. An owner is invalid in these
+/// cases:
 /// - The owner is namespaced, and the dependant is cluster-scoped.
 /// - The kind of the owner is not served. (This case does not apply to `owner`, the owner whose
 ///   dependants the garbage collector currently processes.)
@@ -194,7 +197,7 @@ fn waits_for_dependants(object: &Object) -> bool {
     object.terminating && writes::finalizers(&object.decode()).contains(&writes::FOREGROUND)
 }
 
-/// Returns the existing owners of an object.
+/// Returns the existing owners of an object, except owners whose kind is not served.
 fn owners(api: &Api, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     if object.owners.is_empty() {
         return Vec::new();

@@ -27,7 +27,9 @@ struct Run<'a> {
     written: VecDeque<(Served, Outcome)>,
 }
 
-/// Runs the simulated controllers after a write, and again after each write that they make.
+/// Runs the simulated controllers after a write, and again after each write that they make. (Only
+/// the removal of a namespace's finalizer `kubernetes`, while other finalizers keep the namespace,
+/// causes no further run.)
 pub(crate) fn after_write(api: &Api, served: &Served, outcome: &Outcome) {
     let mut run = Run { api, written: VecDeque::new() };
     run.follow(served, outcome);
@@ -74,8 +76,8 @@ impl Run<'_> {
         }
     }
 
-    /// Stores the changed object if `change` returns true. Does nothing if the object does not
-    /// exist.
+    /// Stores the changed object if `change` returns true, or removes the object if it is being
+    /// deleted and nothing blocks its removal any more. Does nothing if the object does not exist.
     fn edit(&mut self, served: &Served, key: &str, change: impl Fn(&mut Body) -> bool) {
         while let Some(object) = served.table.get(key) {
             let mut body = object.decode();
@@ -93,7 +95,7 @@ impl Run<'_> {
     }
 
     /// Removes a finalizer of an object that is being deleted. The object is removed with its last
-    /// finalizer.
+    /// finalizer, unless the object is a namespace or a pod in its grace period.
     fn release(&mut self, served: &Served, key: &str, finalizer: &str) {
         self.edit(served, key, |body| remove_finalizer(body, finalizer));
     }

@@ -14,8 +14,8 @@ use crate::kinds::{Column, ResourceKind, Scale};
 pub(crate) struct Definition {
     /// The resource in each version that has `served: true`.
     pub(crate) served: Vec<ResourceKind>,
-    /// The resource in the version in which objects are stored. This version can have
-    /// `served: false`.
+    /// The resource in the version that has `storage: true`. This version can have `served: false`.
+    /// A table that was created with another version keeps that version.
     pub(crate) stored: ResourceKind,
     /// The whole `spec`, with its [defaults](fill_defaults).
     pub(crate) spec: Value,
@@ -104,7 +104,7 @@ struct SelectableField {
 }
 
 /// Adds the defaults of a definition's `spec`. As in Go, null fields count as absent: this function
-/// removes them.
+/// removes them, except in schemas.
 pub(crate) fn fill_defaults(spec: &mut Body) {
     remove_nulls(spec);
     spec.entry("conversion").or_insert_with(|| json!({ "strategy": "None" }));

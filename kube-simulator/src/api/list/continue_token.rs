@@ -20,7 +20,8 @@ pub(super) struct ContinueToken {
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
     /// The storage key at which the next page starts. In a list of all namespaces, this is
-    /// `shop/apple`; in a list of the namespace `shop`, it is `apple`.
+    /// `shop/apple`; in a list of the namespace `shop`, it is `apple`. A slash precedes the key if
+    /// the watch cache serves the list.
     start: String,
 }
 
@@ -77,14 +78,15 @@ impl ContinueToken {
 }
 
 /// Converts a storage key to the text in a token's field `start`. For example, `shop/apple` becomes
-/// `apple` in a list of the namespace `shop`.
+/// `apple`, or `/apple` if `cached`, in a list of the namespace `shop`.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     // If the watch cache serves the list, a slash precedes the key.
     if cached { format!("/{relative}") } else { relative.to_owned() }
 }
 
-/// Returns the offset of the first invalid base64 byte.
+/// Returns the offset of the first invalid base64 byte, or the length of a text whose end is
+/// invalid.
 fn offset(text: &str, error: &DecodeError) -> usize {
     match error {
         DecodeError::InvalidByte(offset, _) => *offset,

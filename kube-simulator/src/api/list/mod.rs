@@ -60,7 +60,7 @@ pub(crate) struct Source<'a> {
     pub(crate) late: LateLists,
 }
 
-/// Returns one page of a list. Waits up to 3 seconds for a future resource version.
+/// Returns one page of a list. A cached list waits up to 3 seconds for a future resource version.
 pub(crate) async fn list(
     source: Source<'_>,
     filter: &Filter,

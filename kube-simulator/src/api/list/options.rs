@@ -164,8 +164,9 @@ impl ListOptions {
         status::refuse("meta.k8s.io", "ListOptions", "", errors)
     }
 
-    /// Converts a watch without a resource version, or from version 0, to a streaming list, as
-    /// servers with streaming lists do.
+    /// Sets `sendInitialEvents` for a watch without a resource version or from version 0, as
+    /// servers with streaming lists do. Does nothing if `sendInitialEvents` or
+    /// `resourceVersionMatch` is already set.
     pub(crate) fn default_to_streaming(&mut self) {
         let has_no_version = matches!(self.resource_version.as_str(), "" | "0");
         if has_no_version && self.send_initial_events.is_none() && !self.has_match() {

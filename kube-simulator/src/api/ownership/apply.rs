@@ -12,13 +12,15 @@ use super::managers::{self, Entry, Manager};
 use super::merge::{is_key, merge, remove_all};
 use crate::kinds::ResourceKind;
 
-/// Maximum total length of the reported conflicts, in bytes. A real server reports all conflicts.
+/// When the reported conflicts exceed this total length in bytes, further conflicts are omitted. A
+/// real server reports all conflicts.
 const MAX_CONFLICTS: usize = 256 * 1024;
 
 /// Maximum number of reported duplicate list elements. A real server reports all of them.
 const MAX_DUPLICATES: usize = 100;
 
-/// A field of the applied configuration that another manager owns and has set to another value.
+/// A field of the applied configuration that another manager owns and that has another value in the
+/// stored object.
 #[derive(Debug)]
 pub(crate) struct Conflict {
     /// The other manager, as in a real server's error message: `"kubectl" using apps/v1`.
@@ -52,18 +54,19 @@ pub(crate) fn apply(
         entry.fields.retain(|path| !conflicting.contains(path));
     }
     let own = entries.iter().position(|entry| entry.is_of(manager)).map(|at| entries.remove(at));
-
-    let mut after = before.clone();
-    merge(kind, &mut after, applied);
-    let no_longer_applied = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
-    let removed = no_longer_applied.filter(|path| !is_owned(&entries, path) && !is_key(path));
-    remove_all(&mut after, &to_fields_v1(removed));
     let fields: BTreeSet<Path> = wanted.into_keys().collect();
-    entries.push(match own {
+    entries.push(match &own {
         // The entry keeps its time, so that a repeated apply changes nothing.
-        Some(own) if own.fields == fields => own,
+        Some(own) if own.fields == fields => own.clone(),
         _ => Entry::new(kind, manager, fields),
     });
+
+    let mut after = before.clone();
+    let applied_before = own.iter().flat_map(|own| &own.fields);
+    let removed = applied_before.filter(|path| !is_owned(&entries, path) && !is_key(path));
+    remove_all(&mut after, &to_fields_v1(removed));
+    // The removal comes first, because it also removes maps and lists that become empty.
+    merge(kind, &mut after, applied);
     managers::write(&mut after, &entries);
     Ok(after)
 }
@@ -93,7 +96,7 @@ pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
 }
 
 /// Compares paths in the order of the real server's traversal: within one map, leaves come before
-/// nested values.
+/// nested values. One difference: numbers in keys of list elements are compared as text.
 fn in_order_of_walk(left: &Path, right: &Path) -> Ordering {
     let differ = left.iter().zip(right).position(|(left, right)| left != right);
     let at = differ.unwrap_or(left.len().min(right.len()));

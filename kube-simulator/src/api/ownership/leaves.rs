@@ -136,7 +136,8 @@ pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     for key in keys {
         let value = match (element.get(key), key.as_str()) {
             (Some(value), _) => value.clone(),
-            // Of the key fields of lists in built-in kinds, only `protocol` has a default.
+            // Of the key fields of lists in built-in kinds, only `protocol` has a default other
+            // than 0 and the empty string.
             (None, "protocol") => json!("TCP"),
             (None, _) => continue,
         };

@@ -129,7 +129,8 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 }
 
 /// Records a write in `managedFields`: the manager becomes the only owner of the changed fields.
-/// For a new object, `before` is empty.
+/// For a new object, `before` is empty. Not recorded: an update of an object without owners, and a
+/// change of unowned replicas through `/scale`.
 pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     let (old, new) = (leaves(kind, before), leaves(kind, after));
     let differs = |path: &&Path| old.get(*path) != new.get(*path);

@@ -86,8 +86,8 @@ pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
 }
 
 fn remove_from_list(elements: &mut Vec<Value>, leaves: &Body) {
-    // All elements of a list have the same key names, except that keys with a default can be
-    // absent.
+    // All elements of a list have the same key names, except that optional keys, and keys with a
+    // default, can be absent.
     let keys: BTreeSet<Vec<String>> = leaves.keys().filter_map(|step| key_names(step)).collect();
     elements.retain_mut(|element| {
         if leaves.contains_key(&format!("v:{element}")) {

@@ -10,7 +10,7 @@ pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, inner| {
-                // A null field with a default is kept here, because the default replaces it below.
+                // A forbidden null with a default is kept here: the default replaces it below.
                 let may_be_null = |schema: &Value| schema["nullable"] == true || !schema["default"].is_null();
                 !inner.is_null() || of_field(schema, name).is_none_or(may_be_null)
             });

@@ -1,6 +1,6 @@
 //! Structural schemas: prunes, completes and validates custom resources before they are stored.
 //!
-//! [`unchecked`] reports the rules that are not checked. The code works on the schema's JSON
+//! [`unchecked`] reports most rules that are not checked. The code works on the schema's JSON
 //! directly, because general JSON Schema libraries support neither pruning nor defaults and are
 //! much larger.
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The path from the root of an object to a value. To save memory, only the paths in errors and
-/// warnings are formatted.
+/// The path from the root of an object to a value. To save memory, only the paths of reported
+/// values are formatted.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'p> {
     Root,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::place::Place;
 use super::{OF_EVERY_OBJECT, keeps_unknown, of_field};
 
-/// Maximum number of reported unknown fields, as in the real server's strict decoders.
+/// Maximum number of reported unknown fields. A real server reports all of them.
 const MAX_NAMED: usize = 100;
 
 /// Removes unknown fields, and returns the paths of the first 100 removed fields.

@@ -1,4 +1,4 @@
-//! Finds the rules of a schema that a real server enforces and the simulator does not.
+//! Finds most rules of a schema that a real server enforces and the simulator does not.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -23,7 +23,8 @@ const UNCHECKED: [&str; 12] = [
     "exclusiveMaximum",
 ];
 
-/// The values of `format` that a real server checks.
+/// The values of `format` that a real server checks for strings, except `uuid3`, `uuid5`,
+/// `k8s-short-name` and `k8s-long-name`.
 const FORMATS: [&str; 22] = [
     "bsonobjectid",
     "byte",
@@ -99,8 +100,9 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether `keyword` needs a warning. In a schema with `x-kubernetes-int-or-string`,
-/// `anyOf` and `allOf` need none: they only repeat that the value is an integer or a string.
+/// Returns whether `keyword` causes a warning. In a schema with `x-kubernetes-int-or-string`,
+/// `anyOf` and `allOf` cause none: usually, they only repeat that the value is an integer or a
+/// string.
 fn needs_warning(schema: &Value, keyword: &str) -> bool {
     let is_set = schema.get(keyword).is_some_and(|value| *value != false);
     is_set && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

@@ -50,7 +50,7 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut Vec<String
     }
 }
 
-/// Returns whether a schema forbids undeclared fields: it has `properties`, but no
+/// Returns whether a schema forbids undeclared fields: it has at least one property, but no
 /// `additionalProperties`.
 fn forbids_undeclared(schema: &Value) -> bool {
     let declared = schema["properties"].as_object();

@@ -1,8 +1,8 @@
 //! Field selectors in the text form of the `fieldSelector` parameter:
 //! `spec.nodeName=node-1,status.phase!=Failed`.
 //!
-//! The grammar and messages are those of `k8s.io/apimachinery/pkg/fields`: in values, `,`, `=` and
-//! `\` are escaped with `\`.
+//! The grammar and its messages are those of `k8s.io/apimachinery/pkg/fields`: in values, `,`, `=`
+//! and `\` are escaped with `\`.
 
 use crate::api::catalogue::Served;
 use crate::kinds::ResourceKind;
@@ -25,8 +25,8 @@ struct Requirement {
 enum Field {
     Name,
     Namespace,
-    /// A selectable field, as its index in the kind's `selectable_fields`. [`Object::field`]
-    /// returns the field's value for this index, without parsing the object.
+    /// A selectable field, as its index in the `selectable_fields` of the table's kind.
+    /// [`Object::field`] returns the field's value for this index, without parsing the object.
     Selectable(usize),
     /// The path of a selectable field whose value is read from the object's JSON. The field became
     /// selectable after the resource's storage was created.
@@ -137,7 +137,7 @@ fn parse_field(served: &Served, path: &str) -> Result<Field, String> {
         _ => {}
     }
     if kind.selectable_fields.iter().any(|known| known == path) {
-        // The table keeps the selectable fields that the definition had when the table was created.
+        // The table keeps the selectable fields that the resource had when the table was created.
         let index = served.table.kind.selectable_fields.iter().position(|known| known == path);
         return Ok(index.map_or_else(|| Field::InJson(path.to_owned()), Field::Selectable));
     }

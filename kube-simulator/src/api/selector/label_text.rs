@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
         let mut expected = "',', ')' or identifier";
         loop {
             match self.take() {
-                // A word is never empty, so an empty value means that no word precedes this one.
+                // A word is never empty, so `value` is empty if no word directly precedes this one.
                 Token::Word(word) if value.is_empty() => {
                     value = word;
                     expected = "',' or ')'";

@@ -61,7 +61,7 @@ impl Filter {
             && name.is_none_or(|name| object.name() == name)
     }
 
-    /// Returns whether the selectors match an object, whatever its namespace.
+    /// Returns whether the selectors match an object. Ignores the namespace of the request.
     pub(crate) fn selects_object(&self, object: &Object) -> bool {
         self.labels.matches(object) && self.fields.matches(object)
     }

@@ -141,5 +141,7 @@ fn encode_secret(body: &mut Body) {
             data.insert(name, BASE64_STANDARD.encode(value.as_str().unwrap_or_default()).into());
         }
     }
-    body.entry("type").or_insert_with(|| "Opaque".into());
+    if body.get("type").and_then(Value::as_str).is_none_or(str::is_empty) {
+        body.insert("type".to_owned(), "Opaque".into());
+    }
 }

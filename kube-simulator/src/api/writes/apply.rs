@@ -87,7 +87,7 @@ fn with_owners<'b>(
     Cow::Owned(object)
 }
 
-/// Checks the configuration `applied`, and removes the fields that a write to `part` ignores. For
+/// Checks the configuration `applied`, and removes fields that a write to `part` ignores. For
 /// example, a write through `/status` ignores the spec.
 pub(super) fn check(
     kind: &ResourceKind,
@@ -114,7 +114,7 @@ pub(super) fn check(
     Ok(applied)
 }
 
-/// Removes the fields that a write to `part` ignores, and that its manager thus does not own.
+/// Removes fields that a write to `part` ignores, so that its manager does not own them.
 fn keep_part(kind: &ResourceKind, body: &mut Body, part: Part) {
     match part {
         Part::Status => {
@@ -137,8 +137,8 @@ fn check_has_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Returns an error if a configuration has undeclared fields, duplicate list elements, or labels or
-/// annotations that are not strings.
+/// Returns an error if a configuration has duplicate elements in a set or a keyed list, labels or
+/// annotations that are neither strings nor null, or (if the kind has a schema) undeclared fields.
 fn check_fields(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
     // Duplicate elements of a set or a keyed list cannot have owners.
     let mut errors = ownership::duplicates(kind, applied);

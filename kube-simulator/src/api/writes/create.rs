@@ -22,14 +22,16 @@ const MAX_NAME_ATTEMPTS: usize = 8;
 /// Who creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteSource {
-    /// A client that sends an HTTP request. The server ignores some fields of the body, such as the
-    /// UID and, for most kinds, the status.
+    /// A client that sends an HTTP request, or the server itself (for the initial objects). Some
+    /// fields of the body are ignored, such as the UID and, for most kinds, the status.
     Client,
-    /// A test that calls a method of the simulator. All given values are stored.
+    /// A test that calls a method of the simulator. The fields that are ignored in a client's body
+    /// are stored.
     Test,
 }
 
-/// Creates an object. If its name is generated and in use, another name is generated.
+/// Creates an object. If its name is generated and in use, generates another name, in at most
+/// [`MAX_NAME_ATTEMPTS`] attempts.
 pub(super) fn create(writer: &Writer<'_>, body: Body, source: WriteSource) -> Result<Outcome, Refusal> {
     if metadata_str(&body, "name").is_none() {
         for _ in 1..MAX_NAME_ATTEMPTS {
@@ -122,7 +124,7 @@ pub(super) fn check_name(kind: &ResourceKind, name: &str, source: WriteSource) -
     }
     let mut errors: Vec<FieldError> = metadata::invalid("metadata.name", name, wrong).collect();
     if is_strict && kind.is_namespace() {
-        // Each namespace has a label with its name.
+        // The server adds a label with the name to the namespace.
         errors.extend(metadata::invalid("metadata.labels", name, naming::label_value(name)));
     }
     Err(status::invalid(&kind.group, &kind.kind, name, errors))
@@ -179,7 +181,8 @@ fn set_initial_status(kind: &ResourceKind, body: &mut Body) {
     }
 }
 
-/// Adds the UID, the creation time and the generation, if they are missing.
+/// Adds the UID, the creation time and, if the kind has one, the first generation, if they are
+/// missing.
 fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
     if is_absent(metadata.get("uid")) {
         metadata.insert("uid".to_owned(), stamp.uid.as_str().into());

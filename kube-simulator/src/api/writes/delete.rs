@@ -238,9 +238,9 @@ fn add_required_finalizers(kind: &ResourceKind, body: &mut Body, options: &Delet
     }
 }
 
-/// Returns whether the object is a namespace that stays stored after this delete request.
+/// Returns whether the object is a namespace that the delete itself must not remove.
 fn is_kept_namespace(writer: &Writer<'_>, body: &Body) -> bool {
-    // The first delete request only sets the deletion timestamp.
+    // The first delete request only marks the namespace.
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     // The simulated namespace controller removes the namespace later.
     let controlled = writer.api.behavior.controllers;
@@ -310,8 +310,8 @@ fn ends_gracefully(writer: &Writer<'_>) -> bool {
     writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns the grace period of an object, in seconds. It is 0 for all objects except scheduled,
-/// unfinished pods. `wanted` is the period in the request.
+/// Returns the grace period of an object, in seconds. It is 0 unless the object is a scheduled,
+/// unfinished pod that [ends gracefully](ends_gracefully). `wanted` is the period in the request.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

@@ -20,12 +20,15 @@ use crate::storage::Object;
 /// The field manager of writes to the status of a budget.
 const API_SERVER: &str = "kube-apiserver";
 
-/// Evictions are refused if a budget has more pods than this in `status.disruptedPods`.
+/// An eviction is refused if it needs a budget with more pods than this in `status.disruptedPods`.
 const MAX_NOTED: usize = 2_000;
 
 /// Deletes a pod. If a disruption budget protects the pod, first subtracts one disruption from the
 /// budget. Returns an error if the budget allows no disruption.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
+    if eviction["metadata"]["name"] != name {
+        return Err(status::bad_request("name in URL does not match name in Eviction object".to_owned()));
+    }
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();
     let writer = Writer { options: WriteOptions { dry_run, ..writer.options.clone() }, ..*writer };

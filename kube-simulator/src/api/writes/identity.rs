@@ -92,7 +92,8 @@ pub(super) fn unknown_kind(kind: &str, api_version: &str) -> String {
     )
 }
 
-/// Returns an error if a body has another namespace than the request.
+/// Returns an error if a body and the request have different namespaces. Does nothing if one of
+/// them has no namespace.
 pub(super) fn check_namespace(namespace: Option<&str>, body: &Body) -> Result<(), Refusal> {
     match (namespace, metadata_str(body, "namespace")) {
         (Some(wanted), Some(given)) if given != wanted => Err(status::bad_request(

@@ -11,7 +11,8 @@ const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 /// The labels with the Job's UID, in the old and the new form.
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
-/// Makes a Job select its pods by its UID, unless `spec.manualSelector` is true.
+/// Makes a Job select its pods by its UID, unless `spec.manualSelector` is true. Keeps labels that
+/// the client has set.
 pub(super) fn select_by_uid(job: &mut Body) {
     let is_manual = job.get("spec").and_then(|spec| spec.get("manualSelector")) == Some(&Value::Bool(true));
     if is_manual {

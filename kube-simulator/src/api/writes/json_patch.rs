@@ -30,7 +30,7 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     for operation in patch {
         let operation = resolve_indexes(document, operation)?;
         // The check precedes the operation, because even dropping a document that is nested too
-        // deeply would overflow the stack.
+        // deeply could overflow the stack.
         check_depth(document, &operation)?;
         if let PatchOperation::Copy(copy) = &operation {
             copied += document.pointer(copy.from.as_str()).map_or(0, limits::json_size);
@@ -60,8 +60,7 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     Ok(())
 }
 
-/// Returns `operation` with its negative list indexes replaced. For example, -1 becomes 2 in a list
-/// of three elements.
+/// Returns `operation` with its negative list indexes replaced, as [`absolute`] describes.
 ///
 /// For a move, removes the value from `document`, and returns the operation that adds the value.
 fn resolve_indexes(document: &mut Value, operation: &PatchOperation) -> Result<PatchOperation, Refusal> {

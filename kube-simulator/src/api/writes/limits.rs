@@ -5,13 +5,14 @@ use serde_json::Value;
 use super::Body;
 use crate::api::status::{self, Refusal};
 
-/// Maximum nesting of an object, in levels. The simulator's JSON parser accepts 127 levels, and a
-/// real server accepts 10,000.
+/// Maximum nesting, in levels, of an object without its metadata, and of `metadata` without
+/// `managedFields`. The simulator's JSON parser accepts 127 levels, and a real server accepts
+/// 10,000.
 // Less than 127, because `managedFields` is nested deeper than the fields that it describes.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// Maximum nesting of `metadata.managedFields`, in levels. Only clients can exceed this limit: the
-/// `managedFields` that the server computes are never that deep.
+/// Maximum nesting of `metadata` with its `managedFields`, in levels. Only clients and tests can
+/// exceed this limit: the `managedFields` that the server computes are never that deep.
 const MAX_MANAGED_DEPTH: usize = 120;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.

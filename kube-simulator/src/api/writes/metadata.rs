@@ -63,7 +63,8 @@ pub(super) fn wrong_type(body: &Body) -> Option<String> {
     })
 }
 
-/// Returns the errors of server-side apply for labels and annotations that are not strings.
+/// Returns the errors of server-side apply for labels and annotations that are neither strings nor
+/// null.
 pub(super) fn untyped(applied: &Body) -> Vec<String> {
     let Some(metadata) = applied.get("metadata") else {
         return Vec::new();

@@ -51,8 +51,8 @@ pub(crate) enum Outcome {
     Created(Arc<Object>),
     /// The object as it is stored now (or would be, in a dry run), and as it was stored before.
     Stored { object: Arc<Object>, before: Arc<Object> },
-    /// The removed object as the response shows it, and as it was stored before. The two differ if
-    /// an update removed the last finalizer.
+    /// The removed object as the response shows it, and with the content that was stored last (or
+    /// would be, in a dry run). The two can differ if a client's update removed the last finalizer.
     Removed { object: Arc<Object>, before: Arc<Object> },
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     /// The owner of the written fields. With `None`, ownership is not recorded.
     pub(crate) manager: Option<String>,
-    /// Whether server-side apply takes over fields that other managers own.
+    /// Whether server-side apply takes over conflicting fields from other managers.
     pub(crate) force: bool,
 }
 
@@ -211,8 +211,8 @@ pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     }
 }
 
-/// Removes empty maps and empty lists from `metadata`, as the server does. For example, removes
-/// `labels: {}` and `finalizers: []`, but keeps a label whose value is empty.
+/// Removes the labels, annotations, finalizers and owner references from `metadata` if they are an
+/// empty map, an empty list or null, as the server does. Keeps a label whose value is empty.
 fn drop_empty(metadata: &mut Body) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let is_empty = match metadata.get(field) {
@@ -253,7 +253,7 @@ pub(crate) fn set_finalizers(parent: &mut Body, finalizers: Vec<String>) {
 }
 
 /// Adds or replaces a condition. If the status of the condition does not change, its transition
-/// time is kept.
+/// time is kept. Does nothing if the field `conditions` exists and is not a list.
 pub(crate) fn set_condition(status: &mut Body, mut condition: Value) {
     let conditions = status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
     let Value::Array(conditions) = conditions else {

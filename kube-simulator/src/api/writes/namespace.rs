@@ -7,7 +7,8 @@ use super::{Body, Writer, metadata_mut, metadata_str, object_mut, set_finalizers
 use crate::api::status::{self, Refusal};
 
 /// Returns an error if the request's namespace is being deleted. If the simulator is configured to
-/// require namespaces, also returns an error if this namespace does not exist.
+/// require namespaces, also returns an error if this namespace does not exist. Returns no error if
+/// the kind `Namespace` is not served.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let (Some(name), Some(namespaces)) = (writer.namespace, writer.api.catalogue.at("/api/v1/namespaces"))
     else {
@@ -30,7 +31,7 @@ const PERMANENT: [&str; 3] = ["default", "kube-public", "kube-system"];
 /// Returns an error if a client's request deletes a permanent namespace.
 pub(super) fn check_deletable(writer: &Writer<'_>, name: &str) -> Result<(), Refusal> {
     let kind = &writer.served.kind;
-    // Only writes of clients have a field manager. Tests can delete these namespaces.
+    // Only deletes of clients have a field manager. Tests can delete these namespaces.
     if kind.is_namespace() && PERMANENT.contains(&name) && writer.options.manager.is_some() {
         return Err(status::forbidden(kind, name, "this namespace may not be deleted"));
     }
@@ -39,14 +40,14 @@ pub(super) fn check_deletable(writer: &Writer<'_>, name: &str) -> Result<(), Ref
 
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Sets the label `kubernetes.io/metadata.name` to the namespace's name. Called for each write, so
-/// that clients can neither change nor remove this label.
+/// Sets the label `kubernetes.io/metadata.name` to the namespace's name. Called when a client
+/// creates or changes a namespace, so that clients can neither change nor remove this label.
 pub(super) fn set_name_label(namespace: &mut Body) {
     let name = metadata_str(namespace, "name").unwrap_or_default().to_owned();
     object_mut(metadata_mut(namespace), "labels").insert(NAME_LABEL.to_owned(), name.into());
 }
 
-/// The finalizer of the namespace controller, in the spec of each namespace.
+/// The finalizer of the namespace controller, in the spec of a namespace.
 const CONTROLLER: &str = "kubernetes";
 
 /// Returns the finalizers in the spec. The metadata can contain other finalizers.

@@ -1,4 +1,4 @@
-//! `/scale`: the replicas of an object of any kind, as a `Scale` of `autoscaling/v1`.
+//! `/scale`: the replicas of an object, as a `Scale` of `autoscaling/v1`.
 
 use serde_json::{Value, json};
 
@@ -112,7 +112,8 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
 }
 
 /// Rewrites conflicts about the object's replicas as conflicts about the `Scale`. Each conflict
-/// then names the field `.spec.replicas`, and `autoscaling/v1` instead of the object's API version.
+/// then names the field `.spec.replicas`. If a conflict contains the object's API version,
+/// `autoscaling/v1` replaces this version.
 fn of_scale(kind: &ResourceKind, mut conflicts: Vec<Conflict>) -> Vec<Conflict> {
     let version = format!(" using {}", kind.api_version());
     for conflict in &mut conflicts {

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-/// The characters of generated names. As in Kubernetes, vowels are excluded to avoid words, and
-/// characters that look alike are excluded too.
+/// The characters of generated names. As in Kubernetes, vowels are excluded to avoid words, and so
+/// are the digits 0, 1 and 3, which look like vowels.
 const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The generated values of one write.

@@ -70,7 +70,7 @@ fn merge_field(schema: Option<&Value>, object: &mut Body, name: String, value: V
             merge_list(schema, elements, patch)?;
         }
         (_, value) => {
-            object.insert(name, without_directives(value));
+            object.extend(without_directives(value).map(|value| (name, value)));
         }
     }
     Ok(())
@@ -91,8 +91,7 @@ fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Valu
         ListKind::Map(keys) => keys.first(),
     };
     let Some(key) = key else {
-        let kept = patch.into_iter().filter(|element| element.get(DIRECTIVE).is_none());
-        *elements = kept.map(without_directives).collect();
+        *elements = patch.into_iter().filter_map(without_directives).collect();
         return Ok(());
     };
     let mut places = HashMap::new();
@@ -149,27 +148,27 @@ fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     }
 }
 
-/// Returns the value that a patch gives to a missing field: the patch without directives and nulls.
+/// Returns the value that a patch gives to a missing field: the patch without directives and null
+/// fields.
 fn plain(patch: Body) -> Body {
     let kept = patch.into_iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
-    kept.map(|(name, value)| (name, without_directives(value))).collect::<Map<_, _>>()
+    kept.filter_map(|(name, value)| Some((name, without_directives(value)?))).collect::<Map<_, _>>()
 }
 
-fn without_directives(value: Value) -> Value {
-    match value {
+/// Returns `None` for an object with the directive `$patch`, and for other values the value without
+/// such objects.
+fn without_directives(value: Value) -> Option<Value> {
+    Some(match value {
+        Value::Object(object) if object.contains_key(DIRECTIVE) => return None,
         Value::Object(object) => Value::Object(plain(object)),
-        Value::Array(elements) => elements
-            .into_iter()
-            .filter(|element| element.get(DIRECTIVE).is_none_or(|directive| directive != "delete"))
-            .map(without_directives)
-            .collect(),
+        Value::Array(elements) => elements.into_iter().filter_map(without_directives).collect(),
         other => other,
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    //! The effects of each form of patch on a pod.
+    //! The effects of patches with the schema of a pod's spec.
 
     use k8s_openapi::api::core::v1::Pod;
     use serde_json::{Value, json};

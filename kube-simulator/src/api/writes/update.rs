@@ -35,7 +35,7 @@ pub(crate) enum Part {
     /// A namespace without its status, but with the finalizers in its spec. Clients can change
     /// these finalizers only through `/finalize`.
     Finalizers,
-    /// The object with its status, in a write that the server itself makes.
+    /// The object with its status, in a write that the server itself or a test makes.
     Whole,
 }
 
@@ -126,7 +126,7 @@ fn keep_identity(old: &Object, body: &mut Body) {
 }
 
 /// The new content for an object. [`replace`] uses only the fields that belong to `part`, and takes
-/// the other fields from the stored object.
+/// the other fields from the stored object. With [`Part::Scale`], the caller must do this.
 pub(super) struct Change {
     pub(super) after: Body,
     pub(super) part: Part,
@@ -215,7 +215,8 @@ fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) 
     refuse(FieldError::forbidden("metadata.finalizers", &why))
 }
 
-/// Returns an error if the resource version or UID differs from that of the stored object.
+/// Returns an error if `after` has another resource version (except `0`) or another UID than the
+/// stored object.
 fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
     let given = metadata_str(after, "resourceVersion").map(parse_uint).transpose();
     let given = given.map_err(status::internal)?.unwrap_or(0);
@@ -236,8 +237,8 @@ pub(super) fn check_uid(kind: &ResourceKind, old: &Object, wanted: Option<&str>)
     }
 }
 
-/// Keeps the status, and also the finalizers in the spec of a namespace, unless `part` includes
-/// these finalizers.
+/// Keeps the status if the kind has the subresource `/status`. In a namespace, also keeps the
+/// finalizers in the spec, unless `part` includes these finalizers.
 fn keep_status(kind: &ResourceKind, before: &Body, part: Part, mut after: Body) -> Body {
     if kind.is_namespace() {
         let finalizers = spec_finalizers(if part == Part::Finalizers { &after } else { before });

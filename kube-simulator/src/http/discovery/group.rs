@@ -84,7 +84,8 @@ pub(crate) fn is_served(server: &Server, path: &str) -> bool {
 }
 
 /// Returns the sort key of a version in Kubernetes' order: stable before beta before alpha, and
-/// higher numbers first. Versions of any other form come last, by name.
+/// higher numbers first. Versions of any other form, or with numbers beyond `u32`, come last, by
+/// name.
 fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) {
     let parse = || {
         let rest = version.strip_prefix('v')?;

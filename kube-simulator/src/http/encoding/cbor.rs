@@ -35,7 +35,8 @@ pub(crate) fn document(object: &Object) -> Vec<u8> {
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let message = message_of(api_version, kind).map(FieldType::message);
     let written = match (kind.strip_suffix("List"), message) {
-        // `kube_messages` does not describe lists, because all lists have the same structure.
+        // `kube_messages` does not describe lists of whole objects, because they all have the same
+        // structure.
         (Some(kind), None) => {
             let item = message_of(api_version, kind).map(FieldType::message);
             fields(object, |name| item.filter(|_| name == "items"))
@@ -108,8 +109,8 @@ fn cbor(value: &Value, field: Option<FieldType>) -> Cbor {
     }
 }
 
-/// Converts CBOR to JSON. Returns `None` for a value that Kubernetes does not accept, for example a
-/// map with a duplicate key.
+/// Converts CBOR to JSON. Returns `None` for an invalid or unsupported value, for example a map
+/// with a duplicate key.
 fn json(value: Cbor) -> Option<Value> {
     Some(match value {
         Cbor::Null => Value::Null,

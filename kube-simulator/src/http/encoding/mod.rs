@@ -1,4 +1,4 @@
-//! [`Encoding`]: the encodings of responses, which are all converted from the stored JSON.
+//! [`Encoding`]: the encodings of responses, which are all converted from JSON.
 
 #[cfg_attr(not(feature = "cbor"), path = "no_cbor.rs")]
 pub(crate) mod cbor;
@@ -58,7 +58,7 @@ impl Encoding {
         matches!(self, Self::Json | Self::Indented | Self::Yaml)
     }
 
-    /// Encodes an object from its JSON, which must contain `kind` and `apiVersion`.
+    /// Encodes an object from its JSON. Protobuf and CBOR need its `kind` and `apiVersion`.
     pub(crate) fn document<'j>(self, json: impl Into<Cow<'j, [u8]>>) -> Cow<'j, [u8]> {
         let json = json.into();
         match self {
@@ -104,7 +104,8 @@ impl Encoding {
     /// Appends an encoded event. In protobuf, the length precedes the event.
     pub(crate) fn append_framed(self, buffer: &mut BytesMut, event: &[u8]) {
         if self == Self::Protobuf {
-            // Events larger than 4 GiB cannot occur, because requests have a size limit.
+            // Only an object that a test stores directly could exceed 4 GiB, because requests have
+            // a size limit.
             let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
             buffer.extend_from_slice(&length.to_be_bytes());
         }

@@ -1,7 +1,9 @@
 //! `/openapi/v3`: the documents that `kubectl` needs to validate, apply and explain.
 //!
 //! Custom resources have the schemas of their definitions. Schemas of built-in kinds contain the
-//! names and types of all fields, but no lists of required fields and few descriptions.
+//! names and types of all fields, but no lists of required fields and few descriptions. The types
+//! are inexact for fields of a `CustomResourceDefinition` that accept several JSON types, such as
+//! `default` and `additionalProperties`.
 
 mod built_in;
 

@@ -26,6 +26,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(new_object_with_an_empty_list_of_owners_gets_one),
         scenario(first_apply_to_an_object_without_owners_conflicts),
         scenario(fields_no_longer_applied_are_removed_unless_owned),
+        scenario(applying_a_map_with_and_without_fields_keeps_the_map),
         scenario(applying_needs_a_manager),
         scenario(applying_needs_a_kind),
         scenario(applied_name_must_match_the_path),
@@ -128,6 +129,18 @@ async fn fields_no_longer_applied_are_removed_unless_owned(server: Server) {
     apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==", "b": "Yg==" } })).await.expect(201);
     let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(200);
     assert_eq!(object["data"], json!({ "a": "YQ==" }));
+}
+
+async fn applying_a_map_with_and_without_fields_keeps_the_map(server: Server) {
+    let path = server.group("apps/v1", "deployments/a?fieldManager=one");
+    for content in [json!({}), json!({ "sizeLimit": "1Gi" }), json!({})] {
+        let mut object = deployment("a");
+        object["spec"]["template"]["spec"]["volumes"] = json!([{ "name": "x", "emptyDir": content }]);
+        let answer = server.patch(&path, APPLY, &object).await;
+        let code = if answer.code == 201 { 201 } else { 200 };
+        let applied = answer.expect(code);
+        assert_eq!(applied["spec"]["template"]["spec"]["volumes"][0]["emptyDir"], content);
+    }
 }
 
 async fn applying_needs_a_manager(server: Server) {

@@ -47,6 +47,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             .differs("The simulator does not validate the types of fields."),
         scenario(labels_that_are_not_strings_are_refused),
         scenario(null_labels_and_annotations_become_empty_strings),
+        scenario(secret_without_a_type_is_opaque),
         scenario(an_invalid_label_of_an_object_is_refused),
         scenario(an_invalid_annotation_is_refused),
         scenario(an_invalid_finalizer_is_refused),
@@ -67,6 +68,13 @@ async fn a_new_object_gets_identity_and_version(server: Server) {
     assert!(time.len() == 20 && time.ends_with('Z'), "{time}");
     assert!(version(&created) > 0);
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), created);
+}
+
+async fn secret_without_a_type_is_opaque(server: Server) {
+    for (name, secret_type) in [("a", json!("")), ("b", Value::Null)] {
+        let object = json!({ "metadata": { "name": name }, "type": secret_type });
+        assert_eq!(server.create(&server.secrets(), &object).await["type"], "Opaque", "{name}");
+    }
 }
 
 async fn versions_grow_with_each_write(server: Server) {

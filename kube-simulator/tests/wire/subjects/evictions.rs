@@ -15,6 +15,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(eviction_deletes_a_pod_and_records_the_reason),
         scenario(eviction_checks_its_preconditions),
         scenario(eviction_of_a_missing_pod_is_not_found),
+        scenario(eviction_with_the_name_of_another_pod_is_refused),
         scenario(eviction_reduces_the_budget),
         scenario(spent_budget_refuses_evictions),
         scenario(budget_that_allows_no_disruption_refuses_evictions),
@@ -157,6 +158,16 @@ async fn eviction_checks_its_preconditions(server: Server) {
 
 async fn eviction_of_a_missing_pod_is_not_found(server: Server) {
     evict(&server, "a").await.refused(404, "NotFound", "pods \"a\" not found");
+}
+
+async fn eviction_with_the_name_of_another_pod_is_refused(server: Server) {
+    run(&server, &[("a", true), ("b", true)]).await;
+    for metadata in [json!({ "name": "b" }), json!({})] {
+        let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata });
+        let answer = server.post(&server.core("pods/a/eviction"), &eviction).await;
+        answer.refused(400, "BadRequest", "name in URL does not match name in Eviction object");
+    }
+    assert!(exists(&server, "a").await && exists(&server, "b").await);
 }
 
 async fn eviction_reduces_the_budget(server: Server) {

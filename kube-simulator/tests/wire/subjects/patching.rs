@@ -21,6 +21,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_json_patch_with_an_unknown_operation_is_refused),
         scenario(json_patch_without_a_list_is_refused),
         scenario(a_strategic_merge_patch_sets_labels),
+        scenario(strategic_merge_patch_stores_no_directives),
         scenario(a_strategic_merge_patch_merges_containers_by_name),
         scenario(patch_with_invalid_json_is_refused),
         scenario(merge_patch_without_an_object_is_refused),
@@ -289,6 +290,18 @@ async fn patch_with_too_large_a_body_is_refused(server: Server) {
     send(change(3 * 1024 * 1024)).await.expect(200);
     let message = "Request entity too large: limit is 3145728";
     send(change(3 * 1024 * 1024 + 1)).await.refused(413, "RequestEntityTooLarge", message);
+}
+
+async fn strategic_merge_patch_stores_no_directives(server: Server) {
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &deployment("a")).await;
+    let volumes = json!([{ "name": "x", "emptyDir": {} }, { "$patch": "replace" }]);
+    let pod = json!({ "volumes": volumes, "nodeSelector": { "$patch": "delete" } });
+    let change = json!({ "spec": { "template": { "spec": pod } } });
+    let patched = server.patch(&format!("{path}/a"), STRATEGIC, &change).await.expect(200);
+    let spec = &patched["spec"]["template"]["spec"];
+    assert_eq!(spec["volumes"], json!([{ "name": "x", "emptyDir": {} }]));
+    assert_eq!(spec["nodeSelector"], Value::Null);
 }
 
 async fn a_strategic_merge_patch_merges_containers_by_name(server: Server) {

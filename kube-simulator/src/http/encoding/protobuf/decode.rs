@@ -78,7 +78,7 @@ fn put(object: &mut Object, field: &Field, content: Content<'_>, depth: usize) -
             match value {
                 Value::Object(inner) if field.is_inlined => object.extend(inner),
                 value if shape == Shape::Plain && is_empty(&value) => {}
-                // A null value is an absent time, which is omitted.
+                // A null value, for example an absent time, is omitted.
                 Value::Null => {}
                 value => {
                     object.insert(field.name.to_owned(), value);

@@ -1,5 +1,6 @@
 //! Converts JSON to protobuf, with the same bytes as Go: fields are in the order of their numbers,
 //! and missing fields are included unless they are pointers, lists, maps or byte strings in Go.
+//! Exception: quantities are copied as written, but Go writes `1000m` as `1`.
 //!
 //! An encoded object is an envelope with its `apiVersion` and `kind`, around its content: all other
 //! fields.
@@ -145,7 +146,7 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
 /// Appends field `number` with the zero value of the type of `field`, such as 0 or an empty string.
 fn put_zero(out: &mut Vec<u8>, number: u64, field: &Field) {
     match field.value_type {
-        // As in Go, an empty byte string is not encoded.
+        // As in Go, a missing byte string is not encoded.
         Type::Bytes => {}
         Type::Int | Type::Long | Type::Bool => put_number(out, number, 0),
         Type::Double => put_double(out, number, 0.0),

@@ -15,5 +15,5 @@ pub(crate) use messages::{FieldType, fields_of, message_of};
 
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// The prefix of protobuf bodies.
+/// The prefix of the envelope around an object or a list.
 const MAGIC: &[u8] = b"k8s\0";

@@ -18,8 +18,8 @@ pub(super) enum Node<'j> {
     Text(Cow<'j, str>),
     List(Vec<Node<'j>>),
     Object(Fields<'j>),
-    /// The unparsed JSON text of a `fieldsV1` in `managedFields`. These texts are half of a typical
-    /// pod, so they are copied without parsing.
+    /// The unparsed JSON text of a field `fieldsV1`. In `managedFields`, these texts are half of a
+    /// typical pod, so they are copied without parsing.
     Raw(&'j RawValue),
 }
 
@@ -43,7 +43,7 @@ impl<'j> Fields<'j> {
         }
     }
 
-    /// Returns a field, unless it is absent or null.
+    /// Returns a field, unless it is absent or null. A null `fieldsV1` counts as present.
     pub(super) fn get(&self, name: &str) -> Option<&Node<'j>> {
         let (_, value) = self.0.iter().find(|(known, _)| *known.0 == *name)?;
         (!matches!(value, Node::Null)).then_some(value)

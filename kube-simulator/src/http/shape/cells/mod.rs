@@ -16,8 +16,9 @@ use super::path::{JsonPath, text_of};
 use super::text::{elements, number, text, text_or};
 use crate::kinds::Column;
 
-/// Returns the cell for a column with a JSON path: the object's value at this path. Returns null
-/// if no value of the column's type exists there.
+/// Returns the cell for a column with a JSON path: the object's value at this path, converted to
+/// the column's type. A date becomes the time since then. Returns null if no value exists there, or
+/// none that can be converted.
 ///
 /// Counterpart: `cellForJSONValue` in `k8s.io/apiextensions-apiserver`.
 pub(super) fn at_path(path: Option<&JsonPath>, column: &Column, object: &Value, now: Timestamp) -> Value {

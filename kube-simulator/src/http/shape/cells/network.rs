@@ -78,6 +78,7 @@ pub(super) fn of_endpoints(kind: &str, column: &str, object: &Value) -> Option<V
 }
 
 /// Returns all addresses of a subset with its first port, then all with its second port, and so on.
+/// For a subset without ports, returns the addresses alone.
 fn addresses_with_ports(subset: &Value) -> Vec<String> {
     let (addresses, ports) = (elements(&subset["addresses"]), elements(&subset["ports"]));
     if ports.is_empty() {
