@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The error for bytes that end within a field, or that are not protobuf.
+/// The error for bytes that end within a field, are not protobuf, or contain a group (a deprecated
+/// form of a nested message).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -33,7 +34,7 @@ impl<'b> Fields<'b> {
     /// Returns the number and the content of the next field; `None` at the end.
     ///
     /// # Errors
-    /// If the bytes end within the field, or are not protobuf.
+    /// If the bytes end within the field, are not protobuf, or begin or end a group.
     #[expect(clippy::should_implement_trait, reason = "it returns a result")]
     #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(u64, Content<'b>)>, Malformed> {

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Only build the programs of the control plane, and print their paths
+    /// Only find or build the programs of the control plane, and print their paths
     #[arg(long, conflicts_with = "command")]
     build_only: bool,
 
@@ -66,7 +66,8 @@ pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -
     Ok(cluster)
 }
 
-/// Runs `command`, which uses `cluster`. Fails if a server of the cluster ends first.
+/// Runs `command`, which uses `cluster`. Fails if a server of the cluster ends first, except a
+/// server that tests may stop.
 pub(crate) fn run_against(
     cluster: &mut Cluster,
     programs: &Programs,

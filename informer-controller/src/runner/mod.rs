@@ -77,14 +77,15 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// - A key is parked until each informer that watches the key's namespace has listed it: the key
 ///   waits without occupying a worker. (A synced informer can lack a namespace that the server
 ///   refuses, or that was [added](SharedIndexInformer::add_namespace) later.) If the key waits
-///   longer than the [sync timeout](Self::sync_timeout), a warning names the namespace. If the
-///   informer stops before it has listed the namespace, the key is dropped.
+///   longer than the [sync timeout](Self::sync_timeout) for one informer, a warning names the
+///   namespace. If the informer stops before it has listed the namespace, the key is dropped.
 /// - A key is dropped without a call if its namespace was
 ///   [removed](SharedIndexInformer::remove_namespace) from an informer that queues keys, and no
 ///   other such informer watches the namespace: a call would treat its object as deleted. While
-///   another one watches the namespace, the key is parked. (An informer that was created for one
-///   namespace or for all has no list of its namespaces. So it counts as watching a namespace only
-///   while its store has an object of this namespace.) If the namespace is removed during a call,
+///   another one watches the namespace, the key is parked, or dropped if the first informer has
+///   stopped. (An informer that was created for one namespace or for all has no list of its
+///   namespaces. So it counts as watching a namespace only while its store has an object of this
+///   namespace.) If the namespace is removed during a call,
 ///   [`ReconcileRequest::is_namespace_watched`] returns `false`.
 /// - A failure, a panic or a timeout affects only its key. The queue's rate limiter sets the time
 ///   of the retry.
@@ -175,8 +176,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Sets how long [`run`](Self::run) waits until all informers are synced. If they are not
     /// synced by then, `run` returns an error. Default: two minutes, as in controller-runtime.
     ///
-    /// Later, a warning is logged if a key waits longer than this for a cache that has not listed
-    /// the key's namespace, or no longer watches it. The key continues to wait.
+    /// Later, a warning is logged if a key waits longer than this (at least one second) for a cache
+    /// that has not listed the key's namespace, or no longer watches it. The key continues to wait.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
@@ -201,7 +202,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
 
     /// Queues the keys that `keys` returns for each existing object of `informer`, and for each
     /// object that is added, updated or deleted later. No change that the informer receives is
-    /// skipped.
+    /// skipped, unless the informer cannot decode or transform the object.
     ///
     /// `keys` is [`own_key`], [`controller_key`], [`keys_in_index`] or any closure that returns
     /// keys. For an update, `keys` is called with the old and with the new object, so that a change

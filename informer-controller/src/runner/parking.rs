@@ -25,7 +25,7 @@ pub(super) struct ParkingLot<T> {
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ParkingLot<T> {
     /// Holds the keys that workers send to `arrivals`. Queues each key again when the caches are
-    /// ready for it. Returns when all senders are dropped.
+    /// ready for it, or a worker must drop it. Returns when all senders are dropped.
     pub(super) async fn run(mut self) {
         let mut waits = FuturesUnordered::new();
         loop {

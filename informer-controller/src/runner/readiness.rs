@@ -3,7 +3,7 @@
 //! A trigger cache is a cache whose changes add keys to the queue. A key waits in three cases:
 //!
 //! - A cache has possibly not received a write that the controller made for the key.
-//! - A cache has not listed the key's namespace. The namespace was added after the workers had
+//! - A cache has not listed the key's namespace. The namespace was added after the informer had
 //!   started, or the server forbids listing it. A reconcile function would treat the unlisted
 //!   objects as missing.
 //! - One trigger cache no longer watches the namespace, but another trigger cache does. A reconcile
@@ -125,7 +125,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until the [`action`](Self::action) for the key is no longer [`Action::Park`].
+    /// Waits until the [`action`](Self::action) for the key is no longer [`Action::Park`]. If the
+    /// namespace is added or removed during the wait for a write, the action can be `Park` again.
     ///
     /// Returns `false` if a cache still lacked a write of the controller at the write's deadline.
     /// Returns `true` in all other cases, also if the action is now [`Action::Drop`].
@@ -140,7 +141,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                     }
                 }
                 Coverage::Complete => return self.writes(key).ready().await,
-                // The key is queued again, and a worker then drops the key.
+                // The key is queued again, and a worker then drops the key, unless its namespace is
+                // watched again.
                 Coverage::Released => return true,
             }
         }

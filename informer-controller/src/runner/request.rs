@@ -25,8 +25,9 @@ impl<T> ReconcileRequest<T> {
         &self.key
     }
 
-    /// Returns how many reconcile calls of the key have failed since the last success; 0 if the
-    /// queue's rate limiter does not count failures per key.
+    /// Returns how many reconcile calls of the key have failed since the last success, or since the
+    /// key was last dropped without a call; 0 if the queue's rate limiter does not count failures
+    /// per key.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
@@ -39,7 +40,7 @@ impl<T> ReconcileRequest<T> {
     /// reconcile call began.
     ///
     /// If the result is `false`, an object that a cache lacks possibly still exists on the server,
-    /// because all objects of the namespace have left the cache. So call this method before a
+    /// because all objects of a removed namespace leave the cache. So call this method before a
     /// cleanup. Call it after each lookup without a result, because a namespace can be removed at
     /// any time.
     ///
@@ -93,7 +94,8 @@ pub enum Reconciled {
     /// The key is not reconciled again until it is queued again, for example by a change.
     #[default]
     Done,
-    /// The key is reconciled again after this time, even if a change leads to an earlier call.
+    /// The key is queued again after this time, even if a change leads to an earlier call. If an
+    /// earlier call has requested an earlier time that is not over, only that time applies.
     #[doc(alias = "Requeue")]
     RequeueAfter(Duration),
 }

@@ -37,8 +37,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// Workers are tasks that end with this future.
     ///
     /// # Errors
-    /// [`NotSynced`] with the informers that are not synced, if the
-    /// [sync timeout](Self::sync_timeout) is over or an informer stops before it is synced.
+    /// [`NotSynced`] with the caches and handlers that are not synced, if the
+    /// [sync timeout](Self::sync_timeout) is over or one of them stops before it is synced.
     ///
     /// # Panics
     /// If the queue's rate limiter or metrics, the `Debug` of a key, or the function `namespace_of`
@@ -55,7 +55,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         R: Future<Output = Result<Reconciled, E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>> + 'static,
     {
-        // Shuts the queue down when this function returns, so that no worker processes further
+        // Shuts the queue down when this function returns, because the workers then take no further
         // keys.
         let queue = ShutDown(self.queue.clone());
         let registrations: Vec<_> = self.feeds.into_iter().map(|add_handler| add_handler()).collect();
@@ -110,7 +110,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     }
 }
 
-/// Waits until the caches are synced and the keys of their objects are queued.
+/// Waits until the caches are synced and the handlers have queued the keys of existing objects.
 async fn synced(
     caches: &[ReadCache],
     handlers: &[HandlerRegistration],

@@ -55,9 +55,9 @@ pub struct RunnerStats {
     pub timed_out: u64,
     /// The number of reconcile calls that panicked.
     pub panicked: u64,
-    /// The number of keys that were dropped without a reconcile call, because their namespace was
+    /// How often a key was dropped without a reconcile call, because its namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace), or because an informer
-    /// stopped before it had listed their namespace.
+    /// stopped before it had listed this namespace.
     pub dropped: u64,
     /// The number of times that a key was parked, for all keys together. A parked key waits for a
     /// cache, without occupying a worker, for one of these reasons:
@@ -65,9 +65,9 @@ pub struct RunnerStats {
     /// - The cache has not listed the key's namespace, or no longer watches it.
     /// - The cache has possibly not received a write that the controller made for the key.
     pub parked: u64,
-    /// How often the wait of a parked key ended at the
-    /// [deadline](crate::WriteTracker::with_deadline) of a write that the controller made for the
-    /// key. The key was then queued again, although a cache possibly lacked the write.
+    /// How often a parked key was queued again although a cache possibly lacked a write that the
+    /// controller made for the key, because the
+    /// [deadline](crate::WriteTracker::with_deadline) of the write was over.
     pub parked_timed_out: u64,
     /// The number of keys that wait for a cache now, without occupying a worker.
     pub parked_now: usize,
@@ -114,7 +114,8 @@ impl RunnerMonitor {
     }
 
     /// Returns the keys whose last reconcile call failed, timed out or panicked, the latest failure
-    /// first. Of more than 256 such keys, only those that failed last are returned.
+    /// first. The list has up to 256 keys: a further key replaces the key with the oldest failure.
+    /// A key that is dropped without a call leaves the list.
     #[must_use]
     pub fn failed_keys(&self) -> Vec<FailedKey> {
         self.state.lock().keys.failed()

@@ -1,4 +1,4 @@
-//! [`Worker`]: takes keys from the queue and calls the reconcile function with each.
+//! [`Worker`]: takes keys from the queue, and reconciles, parks or drops each key.
 
 use std::error::Error;
 use std::fmt;

@@ -59,7 +59,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///   `InternalError` of a webhook or an admission plugin, which runs before the write.
     /// - An object whose name the server generates cannot be read, because its name is not known.
     ///   If the server rejects its creation, the key does not wait. After any other error, the key
-    ///   waits until the deadline.
+    ///   waits until the deadline. The same applies to all objects if the informer's source cannot
+    ///   read single objects, and to objects in a namespace that the informer does not watch.
     /// - If `object` has a namespaced kind, set its `metadata.namespace`. Without the namespace, it
     ///   is often not possible to read the object. The key then waits as for an object without a
     ///   name.
@@ -116,7 +117,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// - After [`kube::Error::BuildRequest`], the key does not wait, because no request was sent.
     /// - After any other error, the outcome is unknown. [`ready`](Self::ready) reads the object's
     ///   metadata from the server. The key then waits until the informer has the state that was
-    ///   read.
+    ///   read. If the object cannot be read, and the server has not rejected the deletion, the key
+    ///   waits as after success.
     ///
     /// # Errors
     /// The errors of the request, unchanged.
@@ -148,9 +150,10 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///
     /// Nothing is recorded in two cases:
     ///
-    /// - `informer` never receives the object.
-    /// - The object's version is not a number, as after a dry run. Such a version cannot be
-    ///   compared with others.
+    /// - `informer` never receives the object, and the key does not wait for an earlier write in
+    ///   the same cache.
+    /// - The object's version is not a number, as after a dry run of a create. Such a version
+    ///   cannot be compared with others.
     ///
     /// Some requests return a `Status` and not the object. Do not record a `Status`, because it has
     /// no version.
@@ -246,9 +249,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         self.tracker.unmet(&self.key).0.last().map(|pending| pending.condition.reason())
     }
 
-    /// Forgets all recorded writes for the key, so that the key no longer waits for them. Call this
-    /// method when the key will not be reconciled any more. Before the call, wait until all tracked
-    /// requests for the key have ended: a request that ends later is recorded again.
+    /// Forgets all recorded writes for the key, so that the key is [ready](Self::is_ready). Call
+    /// this method when the key will not be reconciled any more. Before the call, wait until all
+    /// tracked requests for the key have ended: a request that ends later is recorded again. A
+    /// running call of [`ready`](Self::ready) still waits for one of the writes, and can record
+    /// this write again if its outcome was unknown.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);

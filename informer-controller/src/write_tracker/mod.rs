@@ -36,8 +36,8 @@ pub use key_writes::KeyWrites;
 ///
 /// After a write is recorded [for a key](Self::of), that key is not [ready](KeyWrites::is_ready)
 /// until the cache has the write. A [`ControllerRunner`](crate::ControllerRunner) has a tracker and
-/// [passes it](crate::ReconcileRequest::writes) to each call. Other code that reads a cache after a
-/// write can use a tracker directly:
+/// passes [a handle](crate::ReconcileRequest::writes) to each call. Other code that reads a cache
+/// after a write can use a tracker directly:
 ///
 /// ```no_run
 /// use informer_controller::WriteTracker;
@@ -53,7 +53,7 @@ pub use key_writes::KeyWrites;
 ///     child: &ConfigMap,
 /// ) -> Result<(), kube::Error> {
 ///     let writes = tracker.of(parent);
-///     writes.ready().await; // `children` now has all earlier writes for this parent.
+///     writes.ready().await; // Waits until `children` has all earlier writes for this parent.
 ///     writes.track(children, child, server.create(&PostParams::default(), child)).await?;
 ///     Ok(())
 /// }
@@ -61,7 +61,8 @@ pub use key_writes::KeyWrites;
 ///
 /// A key waits for a write until one of these is true:
 ///
-/// - The store has the written version of the object, or a later version.
+/// - The store has the written version of the object, or a later version, or has removed the object
+///   because it no longer matches the informer's selector.
 /// - The write was a deletion, and the store does not have the object (identified by its UID), or
 ///   has it with a deletion timestamp.
 /// - The program has [reported](WriteInFlight::refused) that the server rejected the write.
@@ -69,12 +70,12 @@ pub use key_writes::KeyWrites;
 ///   [`KeyWrites::track`] or [`KeyWrites::track_deletion`] returned an error.
 /// - The [deadline](Self::with_deadline) is over.
 ///
-/// A key does not wait in these cases:
+/// After the outcome of a request is known, a key does not wait in these cases:
 ///
 /// - The informer never receives the object: the object is in another namespace, or its labels do
 ///   not match the informer's selector. While the key still waits for an earlier write in the same
 ///   cache, this write counts like the earlier one.
-/// - The object's version is not a number.
+/// - The version of the object in the response is not a number.
 /// - The informer has stopped.
 ///
 /// Note: if only the informer's field selector excludes the object, the key can wait until the
@@ -92,7 +93,7 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// The number of writes whose keys stopped waiting because the deadline was over.
+    /// The number of expired writes that [`unmet`](WriteTracker::unmet) has removed.
     timed_out: AtomicU64,
 }
 
@@ -125,17 +126,19 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self::with_deadline(Self::DEADLINE)
     }
 
-    /// Returns a tracker with this deadline: the longest time for which a key waits for one write.
-    /// When the deadline is over, the key is [ready](KeyWrites::is_ready) although a cache can lack
-    /// the write, and a controller reconciles the key.
+    /// Returns a tracker with this deadline, at most a year: the longest time for which a key waits
+    /// for one write. When the deadline is over, the key is [ready](KeyWrites::is_ready) although a
+    /// cache can lack the write, and a controller reconciles the key.
     ///
     /// The time counts from the last of these events:
     ///
     /// - The request starts.
     /// - The request ends or is cancelled.
-    /// - Another write for the same key and the same cache succeeds.
     /// - [`KeyWrites::ready`] has read the object from the server, because the outcome of the
     ///   request was unknown.
+    ///
+    /// The time can also start again when another write for the same key and the same cache
+    /// succeeds.
     ///
     /// Set a deadline that is longer than the lag of the caches when the server is busy. After a
     /// cancelled create, update or patch, the key waits for the whole deadline.

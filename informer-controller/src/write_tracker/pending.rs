@@ -39,8 +39,8 @@ impl Pending {
         if is_over {
             // Each `KeyWrites::ready` that waits for this write keeps it and reads this mark, even
             // if another call has removed the write from the tracker. The ordering `Relaxed` is
-            // enough: the write is removed later, under the tracker's lock, and other calls read
-            // the mark after they have found the write removed.
+            // enough: the tracker's lock, under which the write is removed, is released after the
+            // mark is set. Other calls take this lock before they read the mark.
             self.is_expired.store(true, Ordering::Relaxed);
         }
         is_over
@@ -59,7 +59,8 @@ pub(super) enum Condition {
     /// Met when the cache has reached the resource version `version`.
     Version { watermark: Watermark, version: ResourceVersion },
     /// For an object that the informer does not select, or that no longer exists on the server. Met
-    /// when the cache lacks the object or has reached `version`.
+    /// when the cache has reached `version`, or when the cache lacks the object and has reached the
+    /// version for which the key already waited.
     Leaving { watermark: Watermark, version: ResourceVersion, is_absent: StoreCheck },
     /// For a request to delete an object. Met in two cases:
     ///
@@ -67,8 +68,9 @@ pub(super) enum Condition {
     ///   addition, the cache does not have the object, or has the object with a deletion timestamp:
     ///   `shows_deletion` returns `true`.
     /// - The token `is_over` is cancelled. For example, the request was not sent, or its outcome is
-    ///   unknown and [`OutcomeUnknown`](Self::OutcomeUnknown) has replaced this condition. A
-    ///   successful request does not cancel the token, so the first case ends the wait.
+    ///   unknown and [`OutcomeUnknown`](Self::OutcomeUnknown) has replaced this condition. Dropping
+    ///   the guard of a successful request does not cancel the token, so the first case ends the
+    ///   wait.
     Deletion {
         watermark: Watermark,
         version: ResourceVersion,
@@ -85,7 +87,8 @@ pub(super) enum Condition {
 }
 
 /// A closure that returns whether the cache lacks one object. For [`Condition::Deletion`], an
-/// object with a deletion timestamp counts as absent.
+/// object with a deletion timestamp counts as absent. For [`Condition::Leaving`], the closure can
+/// also check that the cache has reached an earlier write.
 pub(super) type StoreCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Condition {

@@ -47,8 +47,7 @@ fn print(name: &str, variant: &str, features: &[&str], signals: &Signals) -> any
 /// Counts direct and indirect dependencies, including those of build scripts but not of tests.
 fn dependencies(name: &str, features: &[&str]) -> anyhow::Result<usize> {
     let tree = workspace::tree(name, "normal,build", features)?;
-    // Each line begins with name and version of a package. A package appears once for each crate that depends
-    // on it.
+    // Each line begins with name and version of a package. A package can appear several times.
     let packages: BTreeSet<Vec<&str>> = tree
         .lines()
         .map(|line| line.split(' ').take(2).collect())

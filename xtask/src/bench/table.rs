@@ -27,7 +27,7 @@ fn rows<'a>(
 
 impl Row<'_> {
     /// Returns the factor by which our median is better than client-go's; `None` if a median is
-    /// missing or zero.
+    /// missing, or if the factor is not positive and finite.
     fn ratio(&self) -> Option<f64> {
         let (ours, client_go) = (self.ours?, self.client_go?);
         let ratio = if self.case.unit.more_is_better() { ours / client_go } else { client_go / ours };

@@ -72,8 +72,8 @@ pub(super) fn run(rounds: u8, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the Rust paths of all Kubernetes types in stable API versions, the most used types
-/// first.
+/// Returns the Rust paths of all watchable Kubernetes types in stable API versions, the most used
+/// types first.
 fn types() -> anyhow::Result<Vec<String>> {
     let data = data::read(&workspace::root())?;
     let mut types: Vec<String> = ["Pod", "Node", "Service", "ConfigMap"]

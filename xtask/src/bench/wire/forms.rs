@@ -50,7 +50,7 @@ pub(crate) struct Form {
     pub(crate) name: &'static str,
     pub(crate) program: Program,
     /// The argument FORM of the program. It selects how the program stores objects or, for
-    /// client-go, the encoding that the program requests.
+    /// client-go, the encoding that the program requests. The fabric8 program ignores it.
     pub(crate) argument: &'static str,
     pub(crate) encoding: Encoding,
     /// Whether the client supports several handlers.

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 /// When each event was sent or received, by resource version, in nanoseconds of the monotonic
-/// clock.
+/// clock. For an event that was sent late, when it was due.
 pub(crate) type Times = HashMap<u64, u64>;
 
 pub(crate) fn by_version(versions: &[u64], times: &[u64]) -> Times {
@@ -43,7 +43,7 @@ pub(crate) fn figures(rate: u32, sent: &Times, received: &Times) -> anyhow::Resu
         named("p50", percentile(0.5)),
         named("p99", percentile(0.99)),
         named("p99.9", percentile(0.999)),
-        // A slow client skips states of an object that a newer state has already replaced.
+        // A slow client can skip states of an object that a newer state has already replaced.
         named("received", latencies.len() as f64 / sent.len() as f64),
     ])
 }

@@ -169,7 +169,7 @@ impl<'a> Bench<'a> {
     /// Measures `part` with all clients `rounds` times, after a warm-up whose results are not used.
     fn rounds(&self, part: Part, rounds: u8) -> anyhow::Result<Results> {
         let mut results = Results::default();
-        // Round 0 is the warm-up, which reads the programs and the recorded responses into memory.
+        // Round 0 is the warm-up, which reads the programs into memory.
         for round in 0..=rounds {
             let (part_name, warm_up) = (part.name(), if round == 0 { ", a warm-up" } else { "" });
             eprintln!("== {part_name}: round {round} of {rounds}{warm_up}");

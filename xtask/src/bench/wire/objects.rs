@@ -161,7 +161,7 @@ fn change(text: &mut [u8], clone: usize, identifier: usize) {
     }
 }
 
-/// Makes a byte from `number` with the last step of the generator `SplitMix64`.
+/// Returns the highest byte of the `number`th output of the generator `SplitMix64` with seed 0.
 fn pseudorandom_byte(number: u64) -> u8 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
