@@ -41,7 +41,8 @@
 //! # A whole cluster
 //!
 //! [`Simulator::populate`] fills the simulator with nodes, workloads and pods that look like those
-//! of a real cluster, and [`Cluster::churn`] keeps them changing. A seed determines both.
+//! of a real cluster, and [`Cluster::churn`] keeps the nodes and pods changing. A seed determines
+//! both.
 //!
 //! ```
 //! # use kube_simulator::{ClusterSpec, Error, Simulator};
@@ -133,31 +134,33 @@
 //! # Differences from a real server
 //!
 //! - **Controllers.** The simulator does the work of the garbage collector and the namespace
-//!   controller, before it answers the client. It simulates no other controllers: a Deployment
-//!   creates no pods. An object whose owner never existed remains. To disable both controllers:
-//!   [`SimulatorBuilder::without_controllers`].
-//! - **Kubelets.** A deleted pod is removed at once, whatever its grace period. To make deleted
-//!   pods wait for a kubelet: [`SimulatorBuilder::graceful_pod_deletion`].
+//!   controller, before it answers the client. It simulates no other controllers of
+//!   `kube-controller-manager`: a Deployment creates no pods. An object whose owner never existed
+//!   remains. To disable both controllers: [`SimulatorBuilder::without_controllers`].
+//! - **Kubelets.** A deleted pod without finalizers is removed at once, whatever its grace period.
+//!   To make deleted pods wait for a kubelet: [`SimulatorBuilder::graceful_pod_deletion`].
 //! - **Namespaces** need not exist. To require them: [`SimulatorBuilder::require_namespaces`]. The
-//!   content of a namespace that is being deleted is treated as on a real server.
+//!   content of a namespace that is being deleted is treated as on a real server. As there, clients
+//!   cannot delete the namespaces `default`, `kube-public` and `kube-system`.
 //! - **Built-in kinds** have no schemas. Their objects are not validated or defaulted, and unknown
-//!   fields are kept. Exceptions: the metadata and custom resource definitions are validated. The
-//!   `stringData` of a Secret is moved to `data`. The initial status, the selector of a Job, the
-//!   finalizer of a namespace, and the defaults of `replicas` and of the `type` of a Secret are
-//!   set. The limits and builder settings on this page apply, too. Each kind has one version,
-//!   except for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two
-//!   resources.
+//!   fields are kept. Exceptions: the metadata is validated. Custom resource definitions are
+//!   validated and get defaults. The `stringData` of a Secret is moved to `data`. The initial
+//!   status, the selector of a Job, the finalizer and the name label of a namespace, and the
+//!   defaults of `replicas` and of the `type` of a Secret are set. The limits and builder settings
+//!   on this page apply, too. Each kind has one version, except for the autoscaler
+//!   (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two resources.
 //! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`,
 //!   `oneOf` and similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and
 //!   exclusive bounds. The only supported conversion strategy between versions is `None`. A
 //!   selectable field of one version is selectable in all versions. A changed schema prunes and
 //!   completes a stored object only at the next write of this object. Two definitions in one group
 //!   can use the same kind or short name.
-//! - **Warnings.** The answer to a write of a custom resource has a `Warning` header if the schema
-//!   has an unchecked rule for a field of the object. The header names the rule and up to three
-//!   fields. A warning is also sent for a workload (other than a `ReplicationController`) that a
-//!   real server refuses because it has no containers, or because its selector is missing, is empty
-//!   or does not match its template. Other built-in kinds cause no warning.
+//! - **Warnings.** The answer to a create, update or patch of a custom resource has a `Warning`
+//!   header if the schema has an unchecked rule for a field of the object, with few exceptions. The
+//!   header names the rule and up to three fields. A warning is also sent for a workload (other
+//!   than a `ReplicationController`) that a real server refuses because it has no containers, or
+//!   because its selector is missing, is empty or does not match its template. Other built-in kinds
+//!   cause no warning.
 //! - **Server-side apply** tracks the owners of leaves (such as scalars and atomic lists) and of
 //!   elements of sets and keyed lists. The only key field with a default value is `protocol`. An
 //!   object without `managedFields` has no owners, for example an object that a test stores itself.
@@ -169,15 +172,15 @@
 //!   also has protobuf. Because built-in kinds have no schemas, a stored field can have a wrong
 //!   type; protobuf omits such fields, and a warning is logged. A watch over a WebSocket needs a
 //!   socket and the feature `websocket`; otherwise the answer is an ordinary watch.
-//! - **History.** A list at an exact version (`resourceVersionMatch=Exact`) can go back at most
-//!   102,400 events of the resource, even if no compaction has removed older events. A
+//! - **History.** By default, a list at an exact version (`resourceVersionMatch=Exact`) can go back
+//!   at most 102,400 events of the resource, even if no compaction has removed older events. A
 //!   [compaction](Simulator::compact) on request also clears the watch cache's history.
 //! - **Bookmarks** are sent even if nothing was written since the last bookmark, so two bookmarks
 //!   can have the same resource version. In a real cluster, there are always other writes between
 //!   two bookmarks, such as those to Leases.
-//! - **Slow watches** are closed at a lag of 10,000 events. By contrast, a real server waits for a
-//!   slow client, and closes the watch after a too long wait. If a test writes at full speed,
-//!   clients cannot keep up, so the simulator applies the real server's rule only on request
+//! - **Slow watches** are closed at a lag of more than 10,000 events. By contrast, a real server
+//!   waits for a slow client, and closes the watch after a too long wait. If a test writes at full
+//!   speed, clients cannot keep up, so the simulator applies the real server's rule only on request
 //!   ([`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time)). If a client
 //!   stops reading, the simulator closes the watch, and counts it in `/metrics`, only when the
 //!   client reads again. A real server does not close watches of Event objects, which have no watch
@@ -192,9 +195,9 @@
 //!   maximum depth of 100 levels for objects, and of 64 levels for YAML. It also limits the errors,
 //!   conflicts and warnings in one answer to a few hundred kilobytes.
 //! - **Rights.** Every request is authorized. There is no admission beyond the rules on this page.
-//! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types
-//!   of fields, but no lists of required fields, and descriptions only of `apiVersion`, `kind` and
-//!   `metadata`. `/openapi/v2` is empty.
+//! - **`OpenAPI`** has the complete schemas of custom resources, except for the metadata, which is
+//!   simplified. For built-in kinds it has the names and types of fields, but no lists of required
+//!   fields, and descriptions only of `apiVersion`, `kind` and `metadata`. `/openapi/v2` is empty.
 //! - **The `kubernetes` service** and its endpoints, which contain the loopback address, are
 //!   created only with [`SimulatorBuilder::require_namespaces`].
 

@@ -1,7 +1,8 @@
 //! The query parameter `timeout`, with which client-go limits the duration of any request.
 //!
 //! Counterpart: `WithRequestDeadline` of the API server, which rejects invalid values, and Go's
-//! `time.ParseDuration`. The simulator answers quickly, so it does not apply the limit.
+//! `time.ParseDuration`. The simulator answers most requests quickly, so it does not apply the
+//! limit.
 
 use super::request::{RecordedRequest, Verb};
 use crate::api::status::{self, Refusal};
@@ -9,7 +10,8 @@ use crate::api::status::{self, Refusal};
 const UNITS: [(&str, f64); 8] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
 
-/// Returns an error if the parameter is not a duration of Go. In watches, the parameter is ignored.
+/// Returns an error if the parameter is neither empty nor a duration of Go. In watches, the
+/// parameter is ignored.
 pub(super) fn check(request: &RecordedRequest) -> Result<(), Refusal> {
     let timeout = request.parameter("timeout").filter(|timeout| !timeout.is_empty());
     match timeout {

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The subject names of the certificate.
+/// The subject alternative names of the certificate.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
 #[derive(Clone)]

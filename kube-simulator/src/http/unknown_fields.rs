@@ -1,5 +1,5 @@
 //! `fieldValidation`: the check for unknown fields in custom resources. Built-in kinds are not
-//! checked and keep unknown fields, because the simulator has no schemas for these kinds.
+//! checked and keep unknown fields, because only custom resources have a structural schema.
 
 use serde_json::Value;
 
@@ -9,8 +9,9 @@ use crate::api::status::{self, Refusal};
 use crate::api::writes::{Body, invalid_patch};
 use crate::kinds::ResourceKind;
 
-/// Returns a warning for each field of `body` that is missing in the schema. If the client requests
-/// strict validation, returns an error instead.
+/// Returns a warning for each unknown field of `body`, at most 100. If the client requests strict
+/// validation, returns an error instead. Checks nothing if the client requests `Ignore`, or if the
+/// kind has no schema.
 pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     check_or(call, kind, body, |why| {
         let (name, version) = (&kind.kind, &kind.version);

@@ -141,8 +141,8 @@ fn answer_handshake(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'
     Ok(switch)
 }
 
-/// Returns whether an `Origin` header's text is a URL with a scheme or a leading slash, like Go's
-/// `url.ParseRequestURI`.
+/// Returns whether an `Origin` header's text is a URL with `://` or a leading slash. Go's
+/// `url.ParseRequestURI` also accepts URLs such as `urn:name`.
 ///
 /// For example, returns `false` for `null`, which browsers send for pages without an origin.
 fn is_origin(text: &str) -> bool {

@@ -12,7 +12,8 @@ const CREATION_TIMESTAMP: &str = "\
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// `string`, `integer`, `number`, `boolean` or `date`.
+    /// `string`, `integer`, `number`, `boolean` or `date`. The type in a custom resource definition
+    /// is not checked.
     pub(crate) type_name: String,
     pub(crate) format: String,
     pub(crate) description: String,

@@ -1,5 +1,5 @@
 //! [`Facts`]: the names, verbs, subresources, selectable fields and table columns of a built-in
-//! kind. They are the same on every API server.
+//! kind. They are the same on every API server of one Kubernetes version.
 
 use super::column::Column;
 use super::table::TABLE;

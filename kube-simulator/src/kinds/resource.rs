@@ -26,8 +26,8 @@ pub struct ResourceKind {
     pub plural: String,
     /// Whether each object belongs to a namespace.
     pub namespaced: bool,
-    /// Whether `/status` is served. If so, updates and patches of the object do not change its
-    /// status.
+    /// Whether `/status` is served. If so, a client's updates and patches of the object do not
+    /// change its status.
     pub status_subresource: bool,
     /// The field paths for field selectors, besides `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<String>,
@@ -46,10 +46,10 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether the server increases `metadata.generation` when a field outside `metadata` and
-    /// `status` changes, such as `spec`.
+    /// Whether a client's updates and patches increase `metadata.generation` when they change a
+    /// field outside `metadata` and `status`, such as `spec`.
     pub(crate) counts_generations: bool,
-    /// The metadata fields whose changes also increase the generation.
+    /// The metadata fields whose changes also increase the generation, except through `/status`.
     pub(crate) counted_metadata: &'static [&'static str],
     /// The metadata fields that a write to `/status` does not change, such as `labels`. Contains
     /// only fields of [`CLIENT_METADATA`].
@@ -63,7 +63,8 @@ pub struct ResourceKind {
     pub(crate) accepts_initial_status: bool,
 }
 
-/// The metadata fields that clients can change, except `managedFields`.
+/// The metadata fields that writes to `/status` can change, depending on the kind. For all kinds,
+/// these writes can also change `managedFields`.
 pub(crate) const CLIENT_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
 /// The fields that `/scale` reads and writes, as dotted paths such as `spec.replicas`.
@@ -180,8 +181,8 @@ impl ResourceKind {
         self
     }
 
-    /// Serves the resource without `/status`, so that every write can change the status. For a
-    /// custom resource, the generation then also counts changes of the status.
+    /// Serves the resource without `/status`, so that updates and patches of the object can change
+    /// its status. For a custom resource, the generation then also counts changes of the status.
     #[must_use]
     pub fn without_status_subresource(mut self) -> Self {
         self.status_subresource = false;
@@ -221,7 +222,8 @@ impl ResourceKind {
         Facts::is_built_in(&self.group)
     }
 
-    /// Returns whether an update without `metadata.resourceVersion` is invalid.
+    /// Returns whether a client's update (PUT) of an existing object must contain
+    /// `metadata.resourceVersion`.
     pub(crate) fn needs_version(&self) -> bool {
         let built_in = [
             "customresourcedefinitions",
@@ -238,17 +240,17 @@ impl ResourceKind {
     /// Returns whether the server sets `metadata.generation` to 1 in new objects.
     pub(crate) fn has_first_generation(&self) -> bool {
         match (self.group.as_str(), self.plural.as_str()) {
-            // The generation of this kind never increases.
+            // Updates never increase the generation of this kind.
             ("scheduling.k8s.io", "priorityclasses") => true,
-            // New objects have no generation until the first change.
+            // The server sets no generation until the spec first changes.
             ("storage.k8s.io", "csidrivers") => false,
             _ => self.counts_generations,
         }
     }
 
-    /// Returns whether dependants remain when an object is deleted without a propagation policy.
-    /// Kinds with this rule are older than owner references (`DefaultGarbageCollectionPolicy` in
-    /// the real server).
+    /// Returns whether the default propagation policy of the kind is `Orphan`, so that dependants
+    /// of a deleted object remain. Kinds with this rule are older than owner references
+    /// (`DefaultGarbageCollectionPolicy` in the real server).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
@@ -298,7 +300,7 @@ impl ResourceKind {
     }
 
     /// Returns the field by which the watch cache indexes the watches of the resource, if any.
-    /// Watches that select one value of this field have smaller buffers.
+    /// Watches that select one value of this field can have smaller buffers than others.
     pub(crate) fn trigger_field(&self) -> Option<&'static str> {
         match (self.group.as_str(), self.plural.as_str()) {
             ("", "pods") => Some("spec.nodeName"),

@@ -124,7 +124,8 @@ impl SimulatorBuilder {
     }
 
     /// Sets the maximum lag of a watch in events, at least 1. A watch with a larger lag is closed
-    /// without an error. Events from before the watch was opened do not count. Default: 10,000.
+    /// without an error. Events from before the watch was opened do not count, nor do events that
+    /// the watch has fetched but not sent yet. Default: 10,000.
     ///
     /// A watch is also closed when the simulator no longer keeps the next event of the watch.
     #[must_use]
@@ -202,8 +203,8 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Requires that a namespace exists before clients create objects in it. By default, a
-    /// namespace need not exist.
+    /// Requires that a namespace exists before clients create objects in it, if the kind
+    /// `Namespace` is served. By default, a namespace need not exist.
     ///
     /// This setting also creates the initial objects of every cluster, if their kinds are served:
     /// the namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease`, and the
@@ -221,7 +222,8 @@ impl SimulatorBuilder {
     /// Between the two deletes, the grace period can be shortened, but not extended. The first
     /// delete removes a pod if the grace period is 0 seconds, or if the pod is not scheduled or has
     /// finished. Watches then receive an update with the deletion timestamp before the removal. By
-    /// default, all pods are removed at once.
+    /// default, all pods are removed at once. In any case, a pod with finalizers remains until its
+    /// finalizers are removed.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
         self.settings.behavior.graceful_pods = true;
@@ -291,7 +293,7 @@ impl SimulatorBuilder {
 
     /// Sets the initial date of the simulator's clock, from which objects get their creation and
     /// deletion timestamps. The clock advances with tokio's clock, which a test can pause. Default:
-    /// now.
+    /// the time when the builder was created.
     #[must_use]
     pub fn start_date(mut self, date: SystemTime) -> Self {
         self.settings.behavior.start_date = date;

@@ -50,7 +50,8 @@ impl Simulator {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }
 
-    /// Accepts all requests again, with any token or without a token.
+    /// Accepts all requests again, with any token or without a token. A
+    /// [`ServerFault::ExpireTokens`](crate::ServerFault::ExpireTokens) in progress still applies.
     pub fn accept_any_token(&self) {
         self.server.credentials.accept_all();
     }
@@ -77,7 +78,7 @@ impl Simulator {
     }
 
     /// Sets whether periodic bookmarks are dropped. The bookmark that ends a streaming list is
-    /// always sent; to drop that bookmark, too, see
+    /// still sent; to drop that bookmark, too, see
     /// [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
     pub fn lose_bookmarks(&self, lost: bool) {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
@@ -99,11 +100,11 @@ impl Simulator {
 
 /// Methods for faults of the whole server, such as a restart, a lost history or a restored backup.
 impl Simulator {
-    /// Removes the history, including that of the watch cache: watches and lists at earlier
-    /// versions are answered with 410 `Expired`. Open watches continue. A [lagging
-    /// replica](Self::lagging_replica) still accepts watches from the version that it has reached.
-    /// As on a real server, a watch of Event objects (which have no watch cache) can still begin at
-    /// the version before the newest one. By contrast, the automatic
+    /// Removes the history, including that of the watch cache: watches from earlier versions, and
+    /// lists at an exact earlier version, are answered with 410 `Expired`. Open watches continue. A
+    /// [lagging replica](Self::lagging_replica) still accepts watches from the version that it has
+    /// reached. As on a real server, a watch of Event objects (which have no watch cache) can still
+    /// begin at the version before the newest one. By contrast, the automatic
     /// [compaction](crate::SimulatorBuilder::compaction_interval) affects only etcd.
     pub fn compact(&self) {
         self.server.api.compact();
@@ -117,8 +118,8 @@ impl Simulator {
         self.server.restart();
     }
 
-    /// Restarts the server without its history: watches and lists at earlier versions are answered
-    /// with 410 `Expired`.
+    /// Restarts the server without its history: watches from earlier versions, and lists at an
+    /// exact earlier version, are answered with 410 `Expired`.
     pub fn restart_without_history(&self) {
         self.server.api.clear_history();
         self.server.restart();
@@ -155,11 +156,11 @@ impl Simulator {
     /// requests. Refusals have a `Retry-After` header. Requests in flight complete, and watches end
     /// as described at [`ShutdownAnswer`]. Any [restart](Self::restart) ends the shutdown.
     ///
-    /// Health checks other than `/readyz` are answered as usual. The socket stays open: on a new
-    /// connection, a client receives the same answers. For a closed socket, use [`Fault::refuse`].
-    /// [Lagging replicas](Self::lagging_replica) continue to answer requests as usual. But if the
-    /// shutdown ends watches or [drains connections](Self::drain_connections), it also does so on
-    /// the replicas.
+    /// Health checks other than `/readyz` and `/readyz/shutdown` are answered as usual. The socket
+    /// stays open: on a new connection, a client receives the same answers. For a closed socket,
+    /// use [`Fault::refuse`]. [Lagging replicas](Self::lagging_replica) continue to answer requests
+    /// as usual. But if the shutdown ends watches or [drains connections](Self::drain_connections),
+    /// it also does so on the replicas.
     #[doc(alias = "shutdown-send-retry-after")]
     pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
         self.server.begin_shutdown(answer);

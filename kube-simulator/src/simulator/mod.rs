@@ -178,8 +178,8 @@ impl Simulator {
     /// # Errors
     ///
     /// - [`Error::UnknownResource`] if the kind of the object is not served
-    /// - [`Error::Refused`] if there is no such object, if the given `resourceVersion` or UID
-    ///   differs from that of the stored object, or if the given object is not a JSON object
+    /// - [`Error::Refused`] if there is no such object, if the given `resourceVersion` (except `0`)
+    ///   or UID differs from that of the stored object, or if the given object is not a JSON object
     /// - [`Error::Conversion`] if the given object cannot be serialized
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;

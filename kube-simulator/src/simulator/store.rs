@@ -20,9 +20,13 @@ use crate::storage::Object;
 /// Objects that are stored in another API version are converted, as in responses to clients.
 ///
 /// Objects are stored as given: the status is not reset, the generation is not incremented, and no
-/// schema is applied. Only missing fields are added (such as the UID, the creation time, and the
-/// namespace `default`). Objects that are nested more than 100 levels deep are refused.
-/// Each write gets a resource version and is an event for watches.
+/// schema is applied. Missing fields are added (such as the UID, the creation time, and the
+/// namespace `default`), and a cluster-scoped object loses its `metadata.namespace`. Objects that
+/// are nested more than about 100 levels deep (in `managedFields`, 120) are refused. Each write
+/// gets a resource version and is an event for watches.
+///
+/// If an updated object has a deletion timestamp, and nothing (such as a finalizer) blocks its
+/// removal, the update removes the object instead.
 #[derive(Clone, Debug)]
 pub struct ObjectStore {
     server: Arc<Server>,
@@ -64,9 +68,9 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// - [`Error::Refused`] if there is no such object, if the given `resourceVersion` or UID
-    ///   differs from that of the stored object, or if `object` is of another kind or is not a JSON
-    ///   object
+    /// - [`Error::Refused`] if there is no such object, if the given `resourceVersion` (except `0`)
+    ///   or UID differs from that of the stored object, or if `object` is of another kind or is not
+    ///   a JSON object
     /// - [`Error::Conversion`] if `object` cannot be serialized
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
@@ -89,7 +93,7 @@ impl ObjectStore {
     /// # Errors
     ///
     /// [`Error::Refused`] if there is no such object, or if the result is not a JSON object of this
-    /// kind, or has another UID or resource version than the copy.
+    /// kind, or has another UID or resource version (except `0`) than the copy.
     pub fn modify(&self, key: &str, mut change: impl FnMut(&mut Value)) -> Result<StoredObject, Error> {
         loop {
             let before = self.get(key)?;
@@ -106,8 +110,9 @@ impl ObjectStore {
 
     /// Deletes the object with this key. An object with finalizers only gets a deletion timestamp.
     /// Returns the removed object, or the object with its deletion timestamp. The default
-    /// propagation policy applies: dependants are also deleted, except those of Jobs and
-    /// replication controllers.
+    /// propagation policy applies: the simulated
+    /// [controllers](crate::SimulatorBuilder::without_controllers) also delete dependants without
+    /// another owner, except those of Jobs and replication controllers.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use super::revision::Revision;
 use super::table::Table;
 use crate::kinds::ResourceKind;
 
-/// All objects of a simulator at one moment, without history, like an etcd snapshot. Cheap to
+/// All objects of a simulator at one moment, like an etcd snapshot but without history. Cheap to
 /// clone.
 #[derive(Clone, Debug)]
 pub struct Backup {

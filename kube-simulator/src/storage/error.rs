@@ -1,11 +1,11 @@
 //! [`ReadError`], which `api::status` converts to the API's error responses.
 
-/// The reason why a list or watch cannot read the state at the resource version that it requires.
+/// The reason why a get, list or watch cannot read the state that it requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadError {
     /// The history no longer contains the requested resource version.
     Compacted,
-    /// The watch cache did not reach the `wanted` resource version in time.
+    /// The API server did not reach the `wanted` resource version in time.
     NotReached { wanted: u64, current: u64 },
     /// The `wanted` resource version is newer than the newest one in etcd.
     NotStored { wanted: u64, stored: u64 },

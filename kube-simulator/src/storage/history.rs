@@ -162,13 +162,15 @@ impl History {
     }
 
     /// Makes the history before `revision` unavailable to new watches, and to lists at an exact
-    /// version. Existing readers continue.
+    /// version, with the exceptions of [`compacted_to`](Self::compacted_to). Existing readers
+    /// continue.
     pub(crate) fn compact(&mut self, revision: u64) {
         self.compacted_to = self.compacted_to.max(revision);
     }
 
     /// Rejects new watches that start before `revision`, like a watch cache that was filled at this
-    /// version. Existing readers continue. Lists at an exact version remain available.
+    /// version. Exception: on a lagging API server, a watch can start at the newest version of this
+    /// server. Existing readers continue. Lists at an exact version remain available.
     pub(crate) fn refill(&mut self, revision: u64) {
         self.filled_at = self.filled_at.max(revision);
     }
@@ -244,8 +246,8 @@ impl History {
     /// Returns whether the event buffer of a watch would be full on a real server.
     ///
     /// The buffer contains `unsent` events that the watch has already read from this history. It
-    /// also contains the unread events for which `is_waiting` returns true, up to the resource
-    /// version `up_to`.
+    /// also contains the unread events since the creation of the reader for which `is_waiting`
+    /// returns true, up to the resource version `up_to`.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,

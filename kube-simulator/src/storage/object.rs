@@ -1,7 +1,7 @@
 //! [`Object`]: one version of one object, serialized once for the store, the history and all
 //! watches.
 //!
-//! Labels and selectable fields are extracted, so that selectors need not parse the JSON.
+//! Labels and selectable fields are extracted, so that most selectors need not parse the JSON.
 
 use std::fmt;
 use std::ops::Range;

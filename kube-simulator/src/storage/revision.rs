@@ -51,8 +51,8 @@ struct Lag {
     /// The number of revisions by which the cache should be behind the storage. The actual lag
     /// grows to this number with new writes.
     behind: u64,
-    /// The lowest revision of the cache: its revision when `behind` was last set.
-    /// [`Revision::reset`] can lower this revision.
+    /// The lowest revision of the cache: its revision when `behind` was last changed, or 0 before
+    /// the first change. [`Revision::reset`] can lower this revision.
     floor: u64,
 }
 

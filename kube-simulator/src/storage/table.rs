@@ -1,8 +1,8 @@
 //! [`Table`]: the objects of one resource, their history, and the listeners for changes.
 //!
-//! Several methods serve watches. Their parameter `known` is the revision that the API server of
-//! the watch has reached. Watches of this server receive no later events. A lagging server has an
-//! older revision than the storage.
+//! Several methods serve watches. Their parameter `known` is the revision that the source of the
+//! watch has reached: the watch cache of an API server, or etcd. The watch receives no later
+//! events. The watch cache of a lagging server has an older revision than the storage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -61,8 +61,8 @@ impl Table {
     /// Locks the table for reading. Does not wait for threads that wait for the write lock.
     ///
     /// A caller that has locked another table must use this method. An ordinary read lock would
-    /// wait for such a writer. The writer can wait for a backup, and the backup can wait for the
-    /// table that the caller has locked: a deadlock.
+    /// wait for such a writer. The writer can wait for a backup. If the backup also waited for the
+    /// table that the caller has locked, this would be a deadlock.
     pub(super) fn lock(&self) -> RwLockReadGuard<'_, State> {
         self.state.read_recursive()
     }
@@ -128,7 +128,7 @@ impl Table {
     }
 
     /// Makes the history before the current revision unavailable to new watches, and to lists at an
-    /// exact version. Open watches continue.
+    /// exact version. For exceptions, see [`History::compact`]. Open watches continue.
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
@@ -136,7 +136,8 @@ impl Table {
     }
 
     /// Makes the history up to the current revision unavailable to new watches, like a refill of
-    /// the watch cache. Open watches and lists are not affected.
+    /// the watch cache. For an exception, see [`History::refill`]. Open watches and lists are not
+    /// affected.
     pub(crate) fn refill_watch_cache(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
@@ -183,7 +184,7 @@ impl Table {
     }
 
     /// Returns how many unsent events fit into one channel of a watch on a real server. The result
-    /// is at most `max`.
+    /// is at most `max`, which must be at least 10.
     pub(crate) fn channel_size(&self, max: usize) -> u64 {
         self.state.read().history.window.channel_size(max)
     }

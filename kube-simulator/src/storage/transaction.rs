@@ -10,8 +10,8 @@ use super::revision::Revision;
 use super::table::State;
 use crate::kinds::ResourceKind;
 
-/// Write access to the objects and the history of a table, which is locked meanwhile. Each method
-/// changes the table immediately. There is no rollback.
+/// Write access to the objects and the history of a table, which is locked meanwhile. Changes take
+/// effect immediately. There is no rollback.
 pub(crate) struct Transaction<'a> {
     pub(crate) kind: &'a ResourceKind,
     revision: &'a Revision,

@@ -2,8 +2,9 @@
 //! The events themselves are in the resource's `History`, which can hold more events.
 //!
 //! As in `watch_cache.go` of the API server (`pkg/storage/cacher`), the ring buffer of the cache
-//! grows instead of dropping events younger than 75 seconds. The ring buffer shrinks when three
-//! quarters of its events are older.
+//! grows, up to a maximum size, instead of dropping events younger than 75 seconds. The ring buffer
+//! shrinks, down to a minimum size, when three quarters of its events are older. With
+//! [`Retention::Latest`], its size is fixed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,9 +18,10 @@ use super::history::Event;
 /// than the minute between two bookmarks, so that a client can resume from its last bookmark.
 const FRESH: Duration = Duration::from_secs(75);
 
-/// The minimum size of the ring buffer: 100 events, as on a real server.
+/// The minimum size of the ring buffer with [`Retention::Fresh`]: 100 events, as on a real server.
 const MIN_CAPACITY: usize = 100;
-/// The maximum size of the ring buffer: 102,400 events, as on a real server.
+/// The maximum size of the ring buffer with [`Retention::Fresh`]: 102,400 events, as on a real
+/// server.
 const MAX_CAPACITY: usize = 102_400;
 
 /// The minimum capacity of a channel that buffers a watch ([`channel_size`](Window::channel_size)),
@@ -116,7 +118,7 @@ impl Window {
     }
 
     /// Returns how many unsent events fit into one channel of a watch on a real server. The result
-    /// is at least 10, and at most `max`.
+    /// is at least 10, and at most `max`, which must be at least 10.
     pub(super) fn channel_size(&self, max: usize) -> u64 {
         // A full ring buffer holds the events of about 75 seconds.
         let of_a_second = self.capacity.div_ceil(75);

@@ -222,6 +222,28 @@ async fn label_on_a_definition_does_not_end_watches() {
 }
 
 #[tokio::test]
+async fn slow_watch_of_a_deleted_definition_gets_all_its_events() {
+    let simulator = simulator().await;
+    let version = get(&simulator, CRON_TABS).await.1["metadata"]["resourceVersion"].clone();
+    let from = version.as_str().expect("a version");
+    let mut watch = Lines::open(&simulator, &format!("{CRON_TABS}?watch=true&resourceVersion={from}")).await;
+    for name in ["one", "two"] {
+        let mut tab = cron_tab(name);
+        // An event fills the watch's buffer.
+        tab["spec"]["image"] = "x".repeat(70_000).into();
+        post(&simulator, &tab).await;
+    }
+    let mut events = vec![watch.brief().await];
+    let (code, _) = call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+    assert_eq!(code, StatusCode::OK);
+    while let Some(event) = watch.brief().await {
+        events.push(Some(event));
+    }
+    let types: Vec<String> = events.into_iter().flatten().map(|(event_type, ..)| event_type).collect();
+    assert_eq!(types, ["ADDED", "ADDED", "DELETED", "DELETED"]);
+}
+
+#[tokio::test]
 async fn strict_patch_ignores_stored_unknown_fields() {
     let simulator = simulator().await;
     let mut tab = cron_tab("one");

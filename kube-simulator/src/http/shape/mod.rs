@@ -142,8 +142,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark event with this metadata. In the form [`Form::Full`], the other fields of
-    /// the object have Go's zero values, as in the real server.
+    /// Returns a bookmark event with this metadata. In the form [`Form::Full`], the object can also
+    /// have fields with Go's zero values, as in the real server; see [`zero_values`].
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
@@ -241,8 +241,9 @@ fn append_metadata(buffer: &mut BytesMut, version: &str, metadata: &[u8]) {
     buffer.extend_from_slice(b"}");
 }
 
-/// Returns the empty `spec` and `status` of a bookmark's object, as JSON that follows the metadata:
-/// `,"spec":{},"status":{}`.
+/// Returns the zero values of `spec` and `status` for a bookmark's object, as JSON that follows the
+/// metadata, such as `,"spec":{},"status":{}`. The result is empty for custom resources, and for
+/// most kinds without `/status`.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

@@ -19,8 +19,8 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Returns `None` if the content of a bracket is unsupported. Other unsupported syntax counts
-    /// as a field name.
+    /// Returns `None` if a bracket is not closed or its content is unsupported. Other unsupported
+    /// syntax counts as a field name.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text;

@@ -37,8 +37,8 @@ pub(crate) struct Rows {
     include: Include,
     has_header: bool,
     clock: Clock,
-    /// The parsed path of each column; `None` if the column has no path, or one with unsupported
-    /// syntax.
+    /// The parsed path of each column; `None` if the column has no path, or one that
+    /// [`JsonPath::parse`] does not support.
     paths: Vec<Option<JsonPath>>,
 }
 

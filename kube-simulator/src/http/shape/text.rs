@@ -25,10 +25,11 @@ pub(super) fn or_none(value: &Value) -> Value {
     text_or(value, "<none>")
 }
 
-/// Joins the first `shown` strings with commas, and appends the number of omitted strings.
-pub(super) fn at_most(shown: usize, texts: Vec<String>) -> String {
+/// Joins the first `shown` strings with the separator, and appends the number of omitted strings, if
+/// any.
+pub(super) fn at_most(shown: usize, separator: &str, texts: Vec<String>) -> String {
     let more = texts.len().saturating_sub(shown);
-    let first = texts.into_iter().take(shown).collect::<Vec<_>>().join(",");
+    let first = texts.into_iter().take(shown).collect::<Vec<_>>().join(separator);
     if more == 0 { first } else { format!("{first} + {more} more...") }
 }
 

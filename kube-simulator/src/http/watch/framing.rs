@@ -8,7 +8,7 @@ use crate::api::status;
 use crate::http::shape::{INITIAL_EVENTS_END, Shape};
 use crate::storage::Object;
 
-/// Approximate size of a piece of the response body, in bytes.
+/// Approximate maximum size of a piece of the response body, in bytes.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ pub(crate) struct WatchRegistry {
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
     /// The number of streams that ended because clients read too slowly, by group and resource.
+    /// Does not count kinds without a watch cache.
     terminated: Mutex<BTreeMap<(String, String), u64>>,
 }
 

@@ -61,7 +61,8 @@ impl StreamingLists {
 /// The rule by which the server ends a slow watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlowWatches {
-    /// The watch ends if more than this number of events is pending.
+    /// The watch ends if more than this number of events is unread. Events from before the watch
+    /// was opened do not count.
     Counted(u64),
     /// The watch ends when its buffer stays full for too long, as on a real server. All watches of
     /// a resource share the allowed time.
@@ -87,12 +88,12 @@ pub(crate) struct Opening {
     pub(crate) rules: WatchRules,
     /// The timeout of a watch without `timeoutSeconds`.
     pub(crate) default_timeout: Duration,
-    /// The source of random delays of bookmarks.
+    /// The source of random shifts in the times of bookmarks.
     pub(crate) random: fastrand::Rng,
     pub(crate) stop: CancellationToken,
-    /// Cancelled when the resource is no longer served. The watch then ends, but first sends all
-    /// pending events. On a lagging API server, these are only the events up to the resource
-    /// version that the server has reached.
+    /// Cancelled when the served version of the resource is removed or replaced. The watch then
+    /// ends, but first sends all pending events. On a lagging API server, these are only the events
+    /// up to the resource version that the server has reached.
     pub(crate) gone: CancellationToken,
 }
 
@@ -179,7 +180,7 @@ impl Opening {
             }
             SlowWatches::Timed => {
                 let channel_size = self.table.channel_size(max_channel_size(&self.table.kind, &self.filter));
-                // The real server has two channels: one before the encoder and one after it.
+                // The real server has two channels: one before the watch's filter, one after it.
                 SlowWatchLimit { capacity: 2 * channel_size, is_timed: true }
             }
         }

@@ -24,7 +24,7 @@ use crate::fault::{Content, Ending, PlacedInjection, WatchInjection};
 use crate::storage::Object;
 use crate::storage::{Event, Listener, Reader, ReaderError, Revision, Table};
 
-/// The time between the last bookmark and the deadline of a watch.
+/// The time from an extra bookmark to the deadline of a watch, apart from random shifts.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// A real server checks for due bookmarks at intervals of at least this time.
@@ -44,10 +44,11 @@ pub(super) fn deadline_after(wait: Duration) -> Instant {
 pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
     /// The resource version that this watch's API server has reached now. A test can make one of
-    /// several API servers lag.
+    /// several API servers lag. Watches of kinds without a watch cache never lag.
     pub(super) revision: Revision,
     /// Notifies this watch when its API server, a replica that can lag, may have received events.
-    /// `None` for the first API server, which never lags.
+    /// `None` if `revision` never lags: on the first API server, and for kinds without a watch
+    /// cache.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -55,7 +56,7 @@ pub(super) struct WatchStream {
     pub(super) changes: Listener,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) stop: CancellationToken,
-    /// Cancelled when the resource is no longer served.
+    /// Cancelled when the served version of the resource is removed or replaced.
     pub(super) gone: CancellationToken,
     pub(super) deadline: Instant,
     pub(super) bookmarks: Option<Bookmarks>,
@@ -173,7 +174,9 @@ impl WatchStream {
         let now = Instant::now();
         self.end_initial(buffer, |end| end.due.is_some_and(|due| due <= now));
         self.check_deadlines(buffer);
-        if gone && self.pending.is_empty() && self.ended.is_none() {
+        // With a full buffer, the history can have more events.
+        let is_all_sent = self.pending.is_empty() && !self.framing.is_full(buffer);
+        if gone && is_all_sent && self.ended.is_none() {
             self.ended = Some(Ending::Close);
         }
     }

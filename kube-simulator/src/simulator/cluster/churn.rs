@@ -11,7 +11,8 @@ use crate::simulator::Error;
 
 const TICK: Duration = Duration::from_millis(10);
 
-/// After a delay, one tick makes at most as many changes as usually happen within this time.
+/// After a delay, one tick makes at most as many changes as usually happen within this time, or one
+/// change if these are fewer than one.
 const MAX_CATCH_UP: Duration = Duration::from_millis(100);
 
 /// Maximum number of changes in one tick, so that a churn of any rate can be stopped.
@@ -34,7 +35,7 @@ pub enum Change {
     /// A node sent a heartbeat.
     NodeHeartbeat,
     /// No change, because another client has deleted the object, or because the cluster has no
-    /// pods.
+    /// running pods.
     Missed,
 }
 

@@ -24,7 +24,8 @@ use workload::Workload;
 /// The start of the cluster's clock: 2026-06-01, 08:00 UTC, in seconds since the epoch.
 const FIRST_SECOND: i64 = 1_780_300_800;
 
-/// The approximate number of pods per workload.
+/// The approximate number of pods per workload. Clusters with few pods have fewer per workload,
+/// because each namespace has at least one workload.
 const PODS_PER_WORKLOAD: usize = 6;
 
 /// The size of a [`Cluster`], and the seed of its random choices.
@@ -152,7 +153,8 @@ impl Cluster {
     }
 
     /// Returns a [`Churn`], which makes about this many changes per second while
-    /// [`Churn::run_until`] runs. The maximum is 200,000; higher rates have the same effect.
+    /// [`Churn::run_until`] runs. The maximum is 200,000; higher rates have the same effect. A
+    /// negative or infinite rate counts as 0.
     #[must_use]
     pub fn churn(self, changes_per_second: f64) -> Churn {
         Churn::new(self, changes_per_second)

@@ -362,15 +362,21 @@ async fn the_cells_of_workloads(server: Server) {
     let path = server.group("batch/v1", "cronjobs");
     let expected = r#""a" "0 0 1 1 *" "<none>" "True" 0 "<none>" "main" "example.test/image" "<none>""#;
     check_cells(&server, &path, &cron_job, expected).await;
-    let metric = json!({
-        "type": "Resource",
-        "resource": { "name": "cpu", "target": { "type": "Utilization", "averageUtilization": 50 } },
+    let of_resource = |name: &str| {
+        let target = json!({ "type": "Utilization", "averageUtilization": 50 });
+        json!({ "type": "Resource", "resource": { "name": name, "target": target } })
+    };
+    let of_pods = json!({
+        "type": "Pods",
+        "pods": { "metric": { "name": "load" }, "target": { "type": "AverageValue", "averageValue": "1" } },
     });
+    let metrics = json!([of_resource("cpu"), of_resource("memory"), of_pods]);
     let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody" });
-    let spec = json!({ "scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 3, "metrics": [metric] });
+    let spec = json!({ "scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 3, "metrics": metrics });
     let scaler = object("autoscaling/v2", "HorizontalPodAutoscaler", &json!({ "spec": spec }));
     let path = server.group("autoscaling/v2", "horizontalpodautoscalers");
-    let expected = r#""a" "Deployment/nobody" "cpu: <unknown>/50%" "2" 3 0"#;
+    let expected =
+        r#""a" "Deployment/nobody" "cpu: <unknown>/50%, memory: <unknown>/50% + 1 more..." "2" 3 0"#;
     check_cells(&server, &path, &scaler, expected).await;
 }
 

@@ -54,11 +54,11 @@ fn join<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
 }
 
 pub(super) fn of_endpoints(kind: &str, column: &str, object: &Value) -> Option<Value> {
-    let list = |texts: Vec<String>| text_or(&at_most(3, texts).into(), "<unset>");
+    let list = |texts: Vec<String>| text_or(&at_most(3, ",", texts).into(), "<unset>");
     Some(match (kind, column) {
         ("Endpoints", "Endpoints") => match elements(&object["subsets"]) {
             [] => "<none>".into(),
-            subsets => at_most(3, subsets.iter().flat_map(addresses_with_ports).collect()).into(),
+            subsets => at_most(3, ",", subsets.iter().flat_map(addresses_with_ports).collect()).into(),
         },
         (_, "Endpoints") => {
             let endpoints = elements(&object["endpoints"]).iter();
@@ -102,7 +102,7 @@ pub(super) fn of_network(kind: &str, column: &str, object: &Value) -> Option<Val
         (_, "Hosts") => {
             let hosts = elements(&spec["rules"]).iter().map(|rule| text(&rule["host"]).to_owned());
             let hosts: Vec<String> = hosts.filter(|host| !host.is_empty()).collect();
-            if hosts.is_empty() { "*".into() } else { at_most(3, hosts).into() }
+            if hosts.is_empty() { "*".into() } else { at_most(3, ",", hosts).into() }
         }
         (_, "Address") => join(addresses(&object["status"])).into(),
         (_, "Ports") => if elements(&spec["tls"]).is_empty() { "80" } else { "80, 443" }.into(),

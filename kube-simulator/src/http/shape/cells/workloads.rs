@@ -124,7 +124,8 @@ fn targets(spec: &Value, status: &Value) -> String {
     let percent = |value: &Value, otherwise: &str| {
         value.as_i64().map_or_else(|| otherwise.to_owned(), |value| format!("{value}%"))
     };
-    // In `autoscaling/v1`, the CPU utilization is the only metric.
+    // In `autoscaling/v1`, the CPU utilization is the only metric with its own field. Metrics in
+    // annotations are not shown.
     if spec.get("targetCPUUtilizationPercentage").is_some() {
         let current = percent(&status["currentCPUUtilizationPercentage"], "<unknown>");
         return format!("cpu: {current}/{}", percent(&spec["targetCPUUtilizationPercentage"], "<auto>"));
@@ -152,7 +153,7 @@ fn targets(spec: &Value, status: &Value) -> String {
             _ => format!("{prefix}{}/{}", value(current, field), value(target, field)),
         }
     });
-    at_most(2, metrics.collect())
+    at_most(2, ", ", metrics.collect())
 }
 
 #[cfg(test)]
