@@ -20,7 +20,8 @@ impl AsyncEventHandler<Pod> for FailedPods {
         self.on_update(pod, pod).await;
     }
 
-    // While this call waits, further events are queued. A long backlog is coalesced to one event per pod.
+    // While this call waits, further events are queued. If 1,024 or more are waiting, new events of
+    // the same pod are merged.
     async fn on_update(&self, _old: &Cached<Pod>, pod: &Cached<Pod>) {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         if phase == Some("Failed") {

@@ -49,8 +49,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     definitions.create(&PostParams::default(), &CronTab::crd()).await?;
 
-    // An informer can start before the server serves its resource. Until then, the informer's status shows
-    // that the resource is missing; the informer lists as soon as the resource exists.
+    // An informer can start before the server serves its resource. Until then, the informer
+    // retries, and its status shows that the resource is missing.
     let factory = SharedInformerFactory::new(client.clone()).in_namespace(&server.namespace);
     let cron_tabs = factory.stable().v1().cron_tabs();
     let handler = cron_tabs.add_handlers(|handlers| {
@@ -67,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ] {
         let spec = CronTabSpec { image: image.to_owned(), schedule: schedule.to_owned() };
         let written: CronTab = server.create(CronTab::new(name, spec)).await?;
-        // Wait until the store and its indexes contain the write.
+        // Wait until the store contains the write. Its indexes are then up to date, too.
         let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(60)).await;
         assert_eq!(outcome, WaitOutcome::Reached);
     }

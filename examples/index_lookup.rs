@@ -15,8 +15,8 @@ use informer_factory::SharedInformerFactory;
 use k8s_openapi::api::core::v1::Pod;
 use server::Server;
 
-/// The values of the index `phase`. Index values can be of any type that can be hashed and
-/// compared.
+/// The values of the index `phase`. Index values can be of any type that can be hashed, compared,
+/// cloned and shared between threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Phase {
     Waiting,
@@ -33,7 +33,8 @@ fn phase_of(pod: &Pod) -> Option<Phase> {
     })
 }
 
-/// Returns the images of a pod, for the index `image`: an object can have several index values.
+/// Returns the images of a pod's containers, without init containers, for the index `image`: an
+/// object can have several index values.
 fn images_of(pod: &Pod) -> Vec<String> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers.filter_map(|container| container.image.clone()).collect()

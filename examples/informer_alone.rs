@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .await?;
     }
 
-    // The source: one namespace, one selector, and one pruned field.
+    // The source: one namespace, one selector, and one pruned field besides the managed fields.
     let source = KubeListWatch::<ConfigMap>::namespaced(server.client.clone(), &server.namespace)
         .label_selector("tier=front")
         .prune(PrunePaths::default().with_path("metadata.annotations")?);
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let written =
         server.create::<ConfigMap>(json!({ "metadata": { "name": "cache", "labels": labels } })).await?;
     assert_eq!(maps.wait_for_write(&written, Duration::from_secs(60)).await, WaitOutcome::Reached);
-    // The wait ends at once for an object outside the informer's scope.
+    // This wait ends at once, because the object is new and outside the informer's scope.
     let elsewhere = server.create::<ConfigMap>(json!({ "metadata": { "name": "queue" } })).await?;
     assert_eq!(maps.wait_for_write(&elsewhere, Duration::from_secs(60)).await, WaitOutcome::NotCovered);
     println!("{} config maps of the front tier", maps.indexer().len());

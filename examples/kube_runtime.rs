@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // `watcher_events` is equivalent to kube's `watcher(api, config)`, but sends no requests to the server.
+    // `watcher_events` replaces kube's `watcher(api, config)`, and sends no requests to the server.
     let (reader, writer) = reflector::store();
     let objects = watcher_events(&maps).reflect(writer).touched_objects();
     let owned = watcher_events(&secrets).touched_objects();

@@ -1,5 +1,6 @@
-//! Several handlers on one informer, each with its own resync period. A resync delivers every stored object to the
-//! handler again, without a request to the server.
+//! Several handlers on one informer, each with its own resync period. A resync delivers each
+//! stored object to the handler again, unless a change of the object is queued. It sends no request
+//! to the server.
 //!
 //! ```text
 //! cargo run --example own_resync
@@ -52,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let handlers = [
         add("often", Resync::Every(Duration::from_secs(1)), counting(&often, Some(sender))),
-        // Periods are rounded up to a multiple of the shortest requested period.
+        // Periods are rounded up to a multiple of the shortest period that is set before the start.
         add("rarely", Resync::Every(Duration::from_secs(2)), counting(&rarely, None)),
         add("never", Resync::Never, counting(&never, None)),
         add("default", Resync::Default, counting(&default, None)),
@@ -60,7 +61,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // Wait until the handler with the shortest period has received three resyncs of each object.
+    // Wait until the handler with the shortest period has received three times as many resyncs as
+    // there are objects now.
     for _ in 0..3 * maps.indexer().len() {
         resyncs.recv().await.ok_or("the informer has stopped")?;
     }

@@ -1,4 +1,5 @@
-//! Compiles and runs the code blocks of the guide, as documentation tests: one module for each page.
+//! Compiles the Rust code blocks of the guide, and runs those without `no_run`, as documentation
+//! tests: one module for each page.
 //!
 //! `cargo xtask tidy` checks that each page is here. Two READMEs are also here: that of the workspace,
 //! because it belongs to no crate, and that of informer-macros, because its code uses crates that depend on

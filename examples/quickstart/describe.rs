@@ -78,8 +78,8 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
     (old != new).then(|| format!("{what} {old} → {new}"))
 }
 
-/// Joins `changes`. If there are none, returns the first part that differs: for example, `status`
-/// for the parts `[("spec", false), ("status", true)]`.
+/// Joins `changes`. If there are none, returns the first part that differs, or else `metadata`. For
+/// example, returns `status` for the parts `[("spec", false), ("status", true)]`.
 fn summarize(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);

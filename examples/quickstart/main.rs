@@ -38,7 +38,8 @@ async fn main() -> ExitCode {
     let args = match Args::parse() {
         Ok(Some(args)) => args,
         Ok(None) => {
-            print!("{HELP}");
+            // If standard output is closed, as by `| head -1`, the text is not needed.
+            _ = io::stdout().write_all(HELP.as_bytes());
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -59,7 +60,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     // Connect. Informers need only a kube client.
     let source = Source::connect(args).await?;
 
-    // A factory has one informer per resource: all requests for a resource return the same informer.
+    // A factory has one informer per resource, object type and scope: all requests for the same
+    // three return the same informer.
     let factory = SharedInformerFactory::new(source.client.clone());
     let nodes = factory.core().v1().nodes();
     let pods = factory.core().v1().pods();
@@ -111,7 +113,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     outcome
 }
 
-/// Prints events as they arrive, and a report every two seconds. Ends only if writing fails.
+/// Prints events as they arrive and, every two seconds, a report if it has changed. Ends only if
+/// writing fails.
 async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, String>) -> io::Result<()> {
     let period = Duration::from_secs(2);
     let mut every_other_second = interval_at(Instant::now() + period, period);

@@ -55,7 +55,8 @@ impl Source {
     }
 
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
-        // Dropping the client closes its connections, so that the simulator need not wait for them.
+        // When the last clone of the client is dropped, its connections are closed, so that the
+        // simulator need not wait for them.
         drop(self.client);
         if let Some(Simulation { simulator, stop, churn }) = self.simulation {
             drop(stop);

@@ -25,7 +25,7 @@ use crate::{Failure, LEASE, deployments};
 
 const FOOS: usize = 100;
 
-/// The first leader is killed when this many of the [`FOOS`] have a Deployment.
+/// The first leader is killed when at least this many of the [`FOOS`] have a Deployment.
 const KILLED_AT: usize = 8;
 
 /// Timeout of waits for changes in the cluster; a working program never reaches it.
@@ -119,7 +119,8 @@ impl Scenario {
         let mut processes = vec![self.controller("one")?, self.controller("two")?];
         let killed = self.kill_leader(&mut processes).await?;
 
-        // No process leads now. The next leader must handle the following changes.
+        // The lease has usually not expired yet, so no process leads. The next leader must handle
+        // the following changes.
         foos.delete("foo-0", &DeleteParams::default()).await?;
         let spec = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
         foos.patch("foo-1", &PatchParams::default(), &spec).await?;
@@ -232,10 +233,10 @@ impl Scenario {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Returns whether this cluster can make the replicas of Deployments available. For example, a
-    /// real cluster without nodes cannot, because no pod runs there.
+    /// Returns whether this cluster is expected to make the replicas of Deployments available. For
+    /// example, a real cluster without nodes is not, because no pod runs there.
     async fn runs_pods(&self) -> Result<bool, Failure> {
-        // A real cluster needs a node and a controller manager. On the simulator,
+        // A real cluster needs at least a node and a controller manager. On the simulator,
         // `deployments::run` reports the replicas as available.
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::server::Server;
 
-/// Creates `pods` pods with three different images, on `nodes` nodes that do not exist. So the pods
-/// do not run.
+/// Creates `pods` pods, which use three images and `nodes` nodes in turn. The nodes do not exist,
+/// so the pods do not run.
 pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result<(), Box<dyn Error>> {
     ensure_service_account(server).await?;
     for n in 0..pods {
@@ -32,8 +32,8 @@ pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result
     Ok(())
 }
 
-/// Creates the service account `default` unless it exists, because a server rejects pods without
-/// it. On a real cluster, a controller creates the account with a delay.
+/// Creates the service account `default` unless it exists, because a real server rejects pods
+/// without it. On a real cluster, a controller creates the account with a delay.
 async fn ensure_service_account(server: &Server) -> Result<(), Box<dyn Error>> {
     let accounts = Api::<ServiceAccount>::namespaced(server.client.clone(), &server.namespace);
     let account = serde_json::from_value(json!({ "metadata": { "name": "default" } }))?;

@@ -1,6 +1,6 @@
 //! Reads and checks definitions. In this crate, a definition is a `CustomResourceDefinition`. A
-//! version of a definition is usable if its schema has a `spec` with properties, and if its name can
-//! be a name in Rust.
+//! version of a definition is usable if its name can be a name in Rust, and if its schema has a
+//! `spec` with `properties`. They can be empty, unless the `spec` preserves unknown fields.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,8 +65,8 @@ pub(crate) struct Definitions {
     pub(crate) left_out: Vec<String>,
 }
 
-/// Reads the definitions in these files. Skips a definition if none of its versions is usable.
-/// Fails if all definitions are skipped.
+/// Reads the definitions in these files. Skips a definition if none of its served versions is
+/// usable. Fails if all definitions are skipped.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
     if paths.is_empty() {
         bail!("no definitions are given; name at least one file with a CustomResourceDefinition");

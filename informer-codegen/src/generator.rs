@@ -129,7 +129,8 @@ fn root(lowered: &Lowered) -> Module {
     });
     let doc = expand::doc(&["The groups of this module, as accessors on a factory.".to_owned()]);
     let mut parts = vec![
-        // Lints are off, because programs need not use all generated code and do not choose its style.
+        // These lints are off, because programs need not use all generated code and do not choose
+        // its style.
         Part::Items(quote!(#![allow(
             clippy::all, clippy::pedantic, dead_code, missing_docs, rustdoc::all, unreachable_pub,
             unused_imports

@@ -14,7 +14,7 @@ use anyhow::bail;
 use crate::shared::names::{camel, capitalized, ident};
 use crate::taken::{FACTORY_METHODS, GROUPS};
 
-/// The name of the generated trait, which no generated type can have.
+/// The name of the generated trait, which no type of a group or of a version can have.
 const TRAIT: &str = "CustomGroups";
 
 /// Returns the names of the accessors by group. `groups` has the versions of each group.
@@ -24,8 +24,7 @@ pub(crate) fn accessors<'a>(
     let free =
         |name: &str| ident(name).is_ok() && !GROUPS.contains(&name) && !FACTORY_METHODS.contains(&name);
     let mut lengths: BTreeMap<&str, usize> = groups.keys().map(|group| (*group, 1)).collect();
-    // Each round appends at least one label. If a round has no label to append, no later round
-    // changes a name.
+    // Each round appends at least one label, or no later round changes a name.
     let labels: usize = groups.keys().map(|group| group.split('.').count()).sum();
     for _ in 0..=labels {
         let names: BTreeMap<&str, String> =
@@ -106,7 +105,7 @@ mod tests {
 
     #[test]
     fn longer_name_that_is_taken_gets_further_labels() {
-        // Each round of longer names takes the name of one more group.
+        // Each round of longer names but the last takes the name of one more group.
         assert_eq!(
             names(&["a.b.z", "a.q.z", "a-b.c.z", "a-b-c.d.z", "a-b-c-d.e.z"]),
             ["a_b_c_d_e", "a_b_c_d_z", "a_b_c_z", "a_b_z", "a_q"]

@@ -1,8 +1,8 @@
-//! Indexes for the `selectableFields` of a `CustomResourceDefinition` (KEP-4358), which are the
-//! fields that a field selector can use.
+//! Indexes for the `selectableFields` of a `CustomResourceDefinition` (KEP-4358), which a field
+//! selector can use.
 //!
-//! Only fields of the Rust types `String`, `bool`, `i32` and `i64` get an index. A field whose Rust
-//! name is a keyword gets none.
+//! Only fields of the Rust types `String`, `bool`, `i32` and `i64`, also in an `Option`, get an
+//! index. A field whose Rust name is a keyword gets none.
 
 use heck::ToSnakeCase;
 use proc_macro2::{Ident, TokenStream};

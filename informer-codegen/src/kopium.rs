@@ -70,8 +70,8 @@ impl Kopium {
     }
 }
 
-/// Returns the input of kopium: the definition with only this version, and a schema that kopium
-/// can process.
+/// Returns the input of kopium: the definition with only this version, whose schema is adapted to
+/// kopium.
 fn input(definition: &Value, version: &str) -> Value {
     let mut value = definition.clone();
     if let Some(versions) = value.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
@@ -127,7 +127,7 @@ fn has_conditions_without_time(value: &Value) -> bool {
 }
 
 /// Changes the descriptions in a schema so that rustdoc does not test them. Rustdoc would treat
-/// indented text and code blocks as examples in Rust.
+/// indented text, and code blocks that name no other language, as examples in Rust.
 fn plain(value: &mut Value) {
     match value {
         Value::Object(fields) => {

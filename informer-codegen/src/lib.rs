@@ -45,9 +45,9 @@ pub use kopium::VERSION as KOPIUM_VERSION;
 
 /// Generates types and accessors for the `CustomResourceDefinition`s in some files.
 ///
-/// A version is skipped, and listed in [`Report::skipped`], if its schema has no `spec` with
-/// properties, or if its name cannot be a name in Rust, such as `v1-beta`. The order of the
-/// definitions does not change the output.
+/// A served version is skipped, and listed in [`Report::skipped`], if its schema has no `spec` with
+/// `properties`, or if its name cannot be a name in Rust, such as `v1-beta`. Versions that are not
+/// served are ignored. The order of the definitions does not change the generated files.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Generator {
@@ -79,8 +79,9 @@ impl Generator {
     /// - All definitions are skipped, a definition is invalid, or Rust names conflict.
     /// - kopium or rustfmt is missing, or fails.
     /// - A file that was not generated would be overwritten.
-    /// - A file in the folder cannot be read, written or deleted. After a failed write or deletion,
-    ///   other files can already be changed. After any other error, the folder is unchanged.
+    /// - A file in the folder cannot be read, written or deleted, or a folder cannot be created.
+    ///   After a failed write, deletion or creation, other files can already be changed. After any
+    ///   other error, the folder is unchanged.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
         generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
     }
@@ -111,8 +112,8 @@ pub struct Report {
     pub skipped: Vec<String>,
 }
 
-/// The error of [`Generator::write`] and [`Generator::check`]. The message names what failed and in
-/// which file, and names the remedy.
+/// The error of [`Generator::write`] and [`Generator::check`]. The message names what failed
+/// and, in most cases, the file and the remedy.
 pub struct Error(anyhow::Error);
 
 impl fmt::Display for Error {

@@ -23,17 +23,20 @@ const CLIPPY: &[&str] =
 /// The first command of README.md, with `--for` to end the program.
 const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
-/// The arguments of clippy for the test target `browser`, which [`CLIPPY`] omits.
-// The manifest sets `test = false` for this target. The packages and features are those of
+/// The arguments of clippy for the test targets that [`CLIPPY`] omits.
+// The manifests set `test = false` for these targets. The packages and features are those of
 // `CLIPPY`, so that cargo builds no dependency again.
-const BROWSER_CLIPPY: &[&str] =
-    &["clippy", "--workspace", "--test", "browser", "--features", CLIPPY_FEATURES, "--", "-D", "warnings"];
+#[rustfmt::skip]
+const OTHER_CLIPPY: &[&str] = &[
+    "clippy", "--workspace", "--test", "browser", "--test", "e2e", "--features", CLIPPY_FEATURES, "--", "-D",
+    "warnings",
+];
 
 /// The steps in their order. Quick checks come first.
 const STEPS: [(&str, Step); 23] = [
     ("fmt", |signals| cargo(&["fmt", "--all", "--check"], &[], signals)),
     ("clippy", |signals| cargo(CLIPPY, &[], signals)),
-    ("clippy of browser tests", |signals| cargo(BROWSER_CLIPPY, &[], signals)),
+    ("clippy of browser and e2e tests", |signals| cargo(OTHER_CLIPPY, &[], signals)),
     ("tidy", |_| tidy::run(&tidy::TidyArgs::default())),
     ("codegen", |signals| codegen::run(&codegen::Args::CHECK, signals)),
     ("codegen of custom groups", codegen::check_example),
@@ -108,7 +111,8 @@ fn doc(signals: &Signals) -> anyhow::Result<ExitCode> {
 /// Runs clippy on informer-factory, compiled for this version of Kubernetes.
 fn for_kubernetes(version: &str, signals: &Signals) -> anyhow::Result<ExitCode> {
     let args = ["clippy", "--package", "informer-factory", "--lib", "--", "-D", "warnings"];
-    // A separate target folder: another version of k8s-openapi would make all other builds start from scratch.
+    // A separate target folder: for another version, cargo would compile k8s-openapi and all crates
+    // that depend on it again, and once more in the next build.
     let folder = workspace::root().join("target/versions");
     let folder = folder.to_string_lossy();
     let env = [("K8S_OPENAPI_ENABLED_VERSION", version), ("CARGO_TARGET_DIR", folder.as_ref())];

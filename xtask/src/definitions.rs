@@ -177,7 +177,7 @@ fn cargo(folder: &Path, what: &str) -> Command {
     let mut command = workspace::cargo();
     // Offline, because all dependencies are in the workspace's lock file.
     command.current_dir(folder).args([what, "--quiet", "--offline"]);
-    // Reuses the workspace's builds of most dependencies.
+    // Reuses the workspace's builds of dependencies that have the same features and profile.
     command.env("CARGO_TARGET_DIR", workspace::root().join("target"));
     command
 }

@@ -81,7 +81,7 @@ impl Args {
 /// Runs the end-to-end tests. If the user gives no test filter and no test option, also runs the
 /// examples and the test targets [`CONTROLLER_TARGETS`] in `informer-controller/tests`.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
-    // Build first, so that build errors appear before the servers start.
+    // Build these targets first, so that their build errors appear before the servers start.
     let problem = "the end-to-end tests do not build; see the message above";
     process::run_or_fail(tests(&TARGETS).arg("--no-run"), signals, problem)?;
     let options = for_tests(&args.options);

@@ -29,7 +29,7 @@ const NAMES: [&str; 13] = [
 #[cfg(test)]
 const OTHERS: [&str; 4] = ["async_handler", "controller", "custom-groups", "event_stream"];
 
-/// Runs the examples against the simulator.
+/// Runs the examples, by default against the simulator.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     each(|command| Ok(process::exit_code(process::run(command, signals)?)))
 }

@@ -23,7 +23,8 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
 /// Arguments of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Total fuzzing time in seconds, shared by all targets; the build is not included
+    /// Total fuzzing time in seconds, shared by the targets, but at least one second for each; the
+    /// build is not included
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 

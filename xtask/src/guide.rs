@@ -1,7 +1,7 @@
 //! `cargo xtask guide`: builds the guide in `docs/guide` as a book, and checks the links between
 //! its pages.
 //!
-//! `cargo test -p guide` compiles and runs the code blocks.
+//! `cargo test -p guide` compiles the Rust code blocks, and runs those without `no_run`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -11,7 +11,7 @@ use crate::{process, workspace};
 /// The environment variable with the path of chromedriver.
 const DRIVER: &str = "CHROMEDRIVER";
 
-/// The environment variable that makes the tests write the pictures in docs/guide/src/images.
+/// The environment variable that makes the tests write pictures into docs/guide/src/images.
 const PICTURES: &str = "INFORMER_SCREENSHOTS";
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];

@@ -54,7 +54,7 @@ enum Command {
     /// Generate types and accessors from public custom resource definitions, compile them, and
     /// use those of Gateway API to watch objects on a real kube-apiserver
     Definitions(definitions::Args),
-    /// Build the guide as a book into target/guide, and check its links
+    /// Build the guide as a book into target/guide, and check the links between its pages
     Guide(guide::Args),
     /// Test the inspector of informer-monitor in a headless Chromium
     Inspector(inspector::Args),

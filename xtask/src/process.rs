@@ -98,7 +98,7 @@ impl Drop for Running {
             std::thread::park_timeout(POLL);
         }
         signal(&self.child, self.grouped, "KILL");
-        // The fallback without a `kill` program; an error means that the process has already ended.
+        // The fallback without a `kill` program.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -135,7 +135,8 @@ pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// Waits until `done` returns `true`. Returns `false` if that takes longer than `deadline`.
+/// Waits until `done` returns `true`. Returns `false` if `done` still returns `false` after
+/// `deadline`.
 pub(crate) fn wait_until(
     signals: &Signals,
     deadline: Duration,

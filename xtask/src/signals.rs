@@ -25,7 +25,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Fails if this process has already installed signal handlers.
+    /// Fails if this process has already called this function.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         // Sending fails only while the process ends, when no receiver is left.

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The arguments for `cargo xtask ci`: the seeds up to 2,000, without the first 200, which
+    /// The arguments for `cargo xtask ci`: the first 2,000 seeds, without the first 200, which
     /// `cargo test` runs.
     pub(crate) const CI: Self = Self::of(1_800, 200);
 

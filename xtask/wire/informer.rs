@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::meter::Meter;
 use crate::protocol::{Plan, print, wait_for_start};
 
-/// A slim view of a pod: its metadata without annotations, and five fields.
+/// A slim view of a pod: its metadata without annotations and managed fields, and five fields.
 #[derive(Informer, Serialize, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(prune("metadata.annotations"))]

@@ -1,5 +1,5 @@
 //! A client with kube-runtime: a watcher, whose events a reflector writes to a store. It uses the
-//! allocator mimalloc, like the client with our informer.
+//! allocator mimalloc, like the client of `ours.rs`.
 
 mod meter;
 mod protocol;

@@ -48,7 +48,7 @@ impl Meter {
     }
 
     /// Waits until all handlers have received the final state of each object. Returns the number of
-    /// events of all handlers.
+    /// events of all handlers. Without handlers or objects, this never returns.
     pub(crate) async fn done(&self) -> usize {
         self.done.notified().await;
         self.received.load(Ordering::Relaxed)

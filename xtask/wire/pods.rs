@@ -56,7 +56,8 @@ impl Recipe {
         format!("{}-{}", self.application.replica_set(), self.suffix)
     }
 
-    /// Returns the pod as its controller creates it, but already with a node.
+    /// Returns the pod as its controller creates it, but already with parts that a cluster adds,
+    /// such as the node and the token.
     pub(crate) fn pod(&self) -> Value {
         let application = &self.application;
         let containers = application.containers.iter().map(|spec| container(spec, &self.volume));

@@ -1,8 +1,9 @@
 //! Fills the API server of `KUBECONFIG` with pods, and records its responses. The arguments are the
 //! folder of the recording and the number of pods.
 //!
-//! The files are raw bodies: `list`, `initial` (a streaming list up to its bookmark) and `events`
-//! (a watch of two updates of each pod), each in JSON and protobuf.
+//! The first files are raw bodies: `list`, `initial` (a streaming list up to its bookmark) and
+//! `events` (a watch of two updates of each pod), each in JSON and protobuf. The last file,
+//! `recording.json`, contains the number of pods and the server's version.
 
 mod bodies;
 mod cluster;

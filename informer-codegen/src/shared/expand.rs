@@ -10,7 +10,8 @@ use quote::quote;
 use crate::shared::gate::Gate;
 use crate::shared::model::{Group, Kind, Version};
 
-/// Maximum length of a documentation line in characters, without indentation and slashes.
+/// Maximum length of a wrapped documentation line after `/// `, in characters. Only a longer word
+/// exceeds it.
 const WIDTH: usize = 104;
 
 /// The content of a generated file.
@@ -194,7 +195,7 @@ pub fn doc(paragraphs: &[String]) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// Splits a paragraph into lines of at most [`WIDTH`] characters.
+/// Splits a paragraph into lines of at most [`WIDTH`] characters, or of one longer word.
 pub(crate) fn wrapped(paragraph: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in paragraph.split_whitespace() {

@@ -5,9 +5,8 @@
 //! lists (I10), each difference violates invariant I9 in ARCHITECTURE.md. Each [`Part`] (one
 //! reflector of the informer) is compared separately.
 //!
-//! client-go: if an environment variable enables it, `CheckDataConsistency` of
-//! `util/consistencydetector` lists again after each streaming list, and panics if the two lists
-//! differ.
+//! client-go: `CheckDataConsistency` of `util/consistencydetector`, which is optional, lists again
+//! after each streaming list, and panics if the two lists differ.
 
 mod listing;
 
@@ -144,8 +143,7 @@ pub enum VerifyError {
     /// The store can still be correct; verify again later.
     ///
     /// `verify` returns this error after three attempts at different versions, or if the store
-    /// stays at the same version for about a minute. If the informer has stopped, `verify` makes
-    /// only one attempt.
+    /// stays at the same version for about a minute. Once it has stopped, there is one attempt.
     #[error(
         "failed to verify {resource}: resource version {resource_version} has expired on the server; verify \
          again later"

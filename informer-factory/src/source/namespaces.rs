@@ -93,7 +93,6 @@ pub(crate) struct NamespaceAccess<K> {
 }
 
 impl<K: Send + Sync + 'static> Namespaces<K> {
-    /// Returns a set with the namespaces in `names`.
     pub(crate) fn new(
         make: InNamespace<K>,
         names: &[String],
@@ -301,10 +300,8 @@ impl<K: 'static> Namespaces<K> {
         let work = state.waiting.extract_if(.., |work| work.feed.id() == id).next();
         // A reflector that was never started has added no objects. A new reflector of the namespace
         // then waits for the earlier removal for which this reflector waited, if there is one.
-        let released = match &work {
-            Some(work) => work.starts_after.clone(),
-            None => Some(member.released.clone()),
-        };
+        let released =
+            work.as_ref().map_or_else(|| Some(member.released.clone()), |work| work.starts_after.clone());
         if !state.has_ended {
             // After the informer's end, `gone` is never set, so the entry would never be removed.
             state.leaving.insert(namespace, Leaving { gone: member.feed.released(), released });
@@ -312,9 +309,8 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Stops the reflector of a removed namespace. `work` is the reflector if it still waits for
-    /// its start. Returns a [`Completion`] that is set when the store has no objects of the
-    /// namespace.
+    /// Stops the reflector of a removed namespace: `work`, if it still waits for its start. Returns a
+    /// [`Completion`] that is set when the store has no objects of the namespace.
     fn end_member(&self, member: &Member<K>, work: Option<MemberTask<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
@@ -395,11 +391,10 @@ impl<K: 'static> Namespaces<K> {
     /// Ends the calls that wait for the watermark of a namespace (I12). Call this after the last
     /// batch, because queued changes are still processed after the reflectors have ended.
     pub(crate) fn end_watermarks(&self) {
-        let over: Vec<_> = {
-            let mut state = self.state.lock();
-            state.watched.values_mut().filter_map(|member| member.watermark.take()).collect()
-        };
+        let mut state = self.state.lock();
+        let over: Vec<_> = state.watched.values_mut().map(|member| member.watermark.take()).collect();
         // I8: waiters are woken without the lock.
+        drop(state);
         drop(over);
     }
 }

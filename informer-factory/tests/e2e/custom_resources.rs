@@ -74,12 +74,12 @@ pub(crate) fn widget<const TEST: u8>(name: &str) -> Widget<TEST> {
     }))
 }
 
-/// Returns the name of the CustomResourceDefinition of widgets.
+/// Returns the name of the definition of widgets.
 pub(crate) fn definition<const TEST: u8>() -> String {
     format!("widgets.{}", Widget::<TEST>::group(&()))
 }
 
-/// Returns the version `v1` of the CustomResourceDefinition, as JSON.
+/// Returns the version `v1` of the definition, as JSON.
 pub(crate) fn served_version() -> Value {
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } })

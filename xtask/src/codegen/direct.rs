@@ -2,7 +2,8 @@
 //! k8s-openapi. The other decoders first make a tape, which is a list of tokens.
 //!
 //! The decoders support a field only if all Kubernetes versions have it with the same type, because
-//! the user's program chooses the version. An object with other fields is decoded through a tape.
+//! the user's program chooses the version. An object in which another field is neither zero nor
+//! empty is decoded through a tape.
 //!
 //! A message can be inlined in another message. For example, the protobuf message `Volume` contains
 //! a message `VolumeSource`, but in Rust, `Volume` itself has the fields of `VolumeSource`. The
@@ -35,7 +36,8 @@ const KINDS: [&str; 9] = [
 
 const DOCS: &str = "The fields of frequent kinds, in the types of all versions of Kubernetes.";
 
-/// The fields of each type of k8s-openapi, by the path of the type and the field's name in JSON.
+/// The fields of the types of k8s-openapi that derive `Default`, by the path of the type and the
+/// field's name in JSON.
 type Types = BTreeMap<String, BTreeMap<String, Member>>;
 
 /// A field of a Rust type.
@@ -133,7 +135,7 @@ fn arms(outer: &Message, message: &Message, types: &Types) -> Vec<TokenStream> {
 }
 
 /// Returns whether a zero or empty value of `field` means that the field is not set. Go's encoder
-/// writes such a value to protobuf, but JSON omits the field.
+/// writes such a value to protobuf, but JSON omits the field or has `null`.
 fn is_absent_if_zero(field: &Field) -> bool {
     // JSON has a field of these types even if its value is empty.
     let is_always_present = matches!(field.value_type, Type::Message(_) | Type::Quantity | Type::IntOrString);
@@ -178,7 +180,8 @@ fn member<'t>(outer: &Message, field: &Field, types: &'t Types) -> Option<&'t Me
     (is_supported && !is_boxed).then_some(member)
 }
 
-/// Returns the path of the Rust type of a message, without the crate.
+/// Returns the path of the Rust type of a message, without the crate. The path is wrong for the
+/// groups `apiextensions` and `apiregistration`, whose types are in other modules.
 fn path_text(message: &str) -> String {
     let module = if message.starts_with("meta.") { "apimachinery::pkg::apis" } else { "api" };
     format!("{module}::{}", message.replace('.', "::"))
@@ -190,7 +193,7 @@ fn path(message: &str) -> anyhow::Result<TokenStream> {
     })
 }
 
-/// Returns the types of k8s-openapi, with the fields that all versions have.
+/// Returns the types and the fields that all versions of k8s-openapi have.
 fn types() -> anyhow::Result<Types> {
     let common = types_of_each_version()?.into_iter().reduce(|common, types| intersection(common, &types));
     common.context("k8s-openapi has no Cargo feature `v1_*`; adapt xtask/src/codegen/refresh.rs")
@@ -240,7 +243,7 @@ fn read_module(folder: &Path, module: &str, types: &mut Types) -> anyhow::Result
 }
 
 /// Returns the name and the fields of the first public struct in a file, if that struct derives
-/// `Default`.
+/// `Default`. For a tuple struct, the returned name is not the name of a type, and has no fields.
 fn read_type(text: &str) -> Option<(&str, BTreeMap<String, Member>)> {
     let (attributes, declaration) = text.split_once("pub struct ")?;
     if !attributes.contains(" Default,") {

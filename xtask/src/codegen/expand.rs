@@ -40,8 +40,8 @@ pub(crate) fn built_in(group: &Group) -> Module {
 }
 
 /// Returns the content of informer-macros' file `built_in.rs`: lists of the names of all built-in
-/// kinds' accessors, and of the methods of a factory and of an informer. An accessor needs another
-/// name than these methods, because a method with the same name would hide the accessor.
+/// kinds' accessors, and of the methods of a factory and of an informer. A trait method for one of
+/// these types needs another name than the type's own methods, which would hide the trait method.
 pub(crate) fn list(groups: &[Group], factory: &BTreeSet<String>, informer: &BTreeSet<String>) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());

@@ -85,7 +85,8 @@ fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::R
 }
 
 /// Returns the Kubernetes versions in which at least one of `kinds` exists, as a condition for
-/// generated code. `all` is the list of all supported versions, such as `v1_36`.
+/// generated code. Returns no condition if there are no kinds. `all` is the list of all supported
+/// versions, such as `v1_36`.
 fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> anyhow::Result<Gate> {
     let mut present = BTreeSet::new();
     for kind in kinds {

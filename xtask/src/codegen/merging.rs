@@ -26,7 +26,7 @@ pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
     let types = with_merge_extensions(types);
     let mut kinds = BTreeMap::new();
     for (name, definition) in definitions.iter().filter(|(name, _)| types.contains_key(&short(name))) {
-        // Definitions with several kinds describe options of requests, not objects.
+        // Definitions with several kinds, such as `DeleteOptions`, do not describe stored objects.
         if let Some([kind]) = definition["x-kubernetes-group-version-kind"].as_array().map(Vec::as_slice) {
             let part = |field: &str| kind[field].as_str().unwrap_or_default();
             let is_stable = !part("version").contains("alpha") && !part("version").contains("beta");

@@ -1,5 +1,5 @@
-//! `cargo xtask codegen`: generates the code about Kubernetes' own kinds from facts in
-//! `xtask/groups.json` or, with `--crd`, the code for custom resources.
+//! `cargo xtask codegen`: generates the code about Kubernetes' own kinds, mainly from facts in
+//! `xtask/groups.json`, or, with `--crd`, the code for custom resources.
 //!
 //! The unit test `codegen` finds stale files, but does not compare the data with Kubernetes.
 
@@ -33,7 +33,7 @@ const KOPIUM: Tool = Tool { name: "kopium", version: KOPIUM_VERSION, args: &[] }
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Write nothing; fail if a generated file is stale, or if the stored data of Kubernetes' kinds
-    /// differs from the sources of k8s-openapi or of Kubernetes
+    /// differs from the sources of k8s-openapi or of Kubernetes (which needs Go)
     #[arg(long)]
     check: bool,
 

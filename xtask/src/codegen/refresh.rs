@@ -1,6 +1,7 @@
 //! `--refresh`: updates `xtask/groups.json` from the sources of k8s-openapi and of Kubernetes. Data
-//! that neither has (accessors of groups, descriptions, and the list of kinds without watches) is
-//! kept. The accessor of a group is a method of the factory, such as `apps` in `factory.apps()`.
+//! that comes from neither (accessors of groups, descriptions, and the list of kinds without
+//! watches) is kept. The accessor of a group is a method of the factory, such as `apps` in
+//! `factory.apps()`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -69,7 +70,8 @@ pub(crate) fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     Ok((folder, features.into_iter().collect()))
 }
 
-/// Finds the listable types in `root`, the folder of the Rust module `k8s_openapi`.
+/// Finds the listable types in `root`, a folder such as `src/v1_36`, whose modules k8s-openapi
+/// re-exports.
 fn scan(root: &Path) -> anyhow::Result<Vec<Fact>> {
     let mut facts = Vec::new();
     for path in workspace::files_below(root)? {

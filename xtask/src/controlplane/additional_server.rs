@@ -9,8 +9,8 @@ use super::flags::Flags;
 pub(crate) enum AdditionalServer {
     /// Has other feature gates and its own etcd prefix. No controller uses this server.
     OtherGates,
-    /// Shuts down slowly on a signal. The server first continues to serve, then rejects requests,
-    /// and then ends its watches one by one.
+    /// Shuts down slowly on a signal. The server first continues to serve. Then it rejects
+    /// requests, and ends its watches one by one.
     WithShutdownDelay,
     /// Begins to shut down immediately on a signal, as a server with default flags does. It then
     /// waits for requests in flight.
@@ -37,7 +37,7 @@ impl AdditionalServer {
     pub(crate) fn flags(self, main: &Flags, options: &Options, port: u16) -> Vec<String> {
         let mut flags = Flags { api_port: port, ..main.clone() }.apiserver(options);
         let own: &[&str] = match self {
-            // A separate prefix, because other servers could not read its objects.
+            // A separate prefix, so that the other servers do not have its objects.
             Self::OtherGates => {
                 &["--etcd-prefix=/other-gates", "--feature-gates=CBORServingAndStorage=true,WatchList=false"]
             }

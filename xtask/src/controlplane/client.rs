@@ -46,7 +46,8 @@ impl Client {
         matches!(self.request("GET", path, ""), Ok((200, _)))
     }
 
-    /// Returns whether the server is ready, and has the objects that it creates at its start.
+    /// Returns whether the server is ready, and has the namespace `default`, which it creates at
+    /// its start.
     pub(crate) fn is_ready(&self) -> bool {
         self.has("/readyz") && self.has("/api/v1/namespaces/default")
     }
@@ -90,7 +91,7 @@ impl Client {
         )?;
         let mut response = Vec::new();
         match stream.read_to_end(&mut response) {
-            // A server that closes the connection without a TLS close alert has sent its complete response.
+            // The end of the connection ends the response even without a TLS close alert.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
             result => drop(result?),
         }

@@ -71,7 +71,7 @@ impl Flags {
         flags.extend([
             format!("--service-account-private-key-file={}", self.file(SERVICE_ACCOUNT_KEY_FILE)),
             format!("--root-ca-file={}", self.file(CA_FILE)),
-            // With the default of 20 requests per second, a Deployment with hundreds of pods takes minutes.
+            // With the default of 20 requests per second, creating 600 pods takes half a minute.
             "--kube-api-qps=500".to_owned(),
             "--kube-api-burst=1000".to_owned(),
         ]);

@@ -156,8 +156,8 @@ impl Cluster {
     }
 
     /// Makes one attempt to start the control plane. After an error, the folder with the logs is
-    /// kept. Exceptions: the folder is deleted if the user has interrupted the start, or if another
-    /// process took a port and `can_retry` is true.
+    /// kept. Exceptions: the folder is deleted if the watchdog cannot start, if the user has
+    /// interrupted the start, or if another process took a port and `can_retry` is true.
     fn start_once(
         options: &Options,
         programs: &Programs,

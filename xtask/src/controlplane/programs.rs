@@ -23,7 +23,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs that `options` need, and builds missing ones.
+    /// Finds the programs that `options` need, and builds missing ones. Fails instead if
+    /// `KUBEBUILDER_ASSETS` is set, and a program that must be in this folder is missing.
     pub(crate) fn find(options: &Options, signals: &Signals) -> anyhow::Result<Self> {
         let mut names = needed(options);
         let mut paths = BTreeMap::new();

@@ -21,7 +21,7 @@ rm -rf "$1"
 "#;
 
 /// A shell that kills the processes of [`Self::kill_at_exit`] if this program ends without stopping
-/// them. Dropping the watchdog kills no process.
+/// them. Dropping the watchdog kills only the shell.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     child: Child,

@@ -23,7 +23,8 @@ const SEEDS: simulate::Args = simulate::Args::of(200, 0);
 /// Arguments of `cargo xtask mutants`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Plant only bugs with this text in their name or in the name of their test, such as `i9_`
+    /// Plant only bugs with this text in their name, or in the name or package of their test, such
+    /// as `i9_`
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 }

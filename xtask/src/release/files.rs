@@ -50,7 +50,8 @@ fn list(name: &str) -> anyhow::Result<BTreeSet<PathBuf>> {
     Ok(String::from_utf8_lossy(&files).lines().map(PathBuf::from).collect())
 }
 
-/// Returns the paths in `include!`, `include_str!` and `include_bytes!`, if they are literals.
+/// Returns the paths in `include!`, `include_str!` and `include_bytes!`, if a quote directly
+/// follows the parenthesis.
 fn included(text: &str) -> impl Iterator<Item = &str> {
     let calls = text.match_indices(concat!("incl", "ude")).map(|(start, found)| &text[start + found.len()..]);
     calls.filter_map(|rest| {
@@ -65,7 +66,7 @@ fn resolve(file: &Path, included: &str) -> PathBuf {
     for part in Path::new(included).components() {
         match part {
             // Outside of the package, the path keeps its `..`.
-            Component::ParentDir if !resolved.pop() => resolved.push(".."),
+            Component::ParentDir if resolved.ends_with("..") || !resolved.pop() => resolved.push(".."),
             Component::ParentDir => {}
             part => resolved.push(part),
         }
@@ -90,5 +91,6 @@ mod tests {
         assert_eq!(resolved("c.txt"), Path::new("src/a/c.txt"));
         assert_eq!(resolved("../../README.md"), Path::new("README.md"));
         assert_eq!(resolved("../../../README.md"), Path::new("../README.md"));
+        assert_eq!(resolved("../../../../README.md"), Path::new("../../README.md"));
     }
 }

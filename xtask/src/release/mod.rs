@@ -61,7 +61,8 @@ fn check(root: &Path, packages: &Packages, signals: &Signals) -> anyhow::Result<
     if !problems.is_empty() {
         bail!("{} problems, which are listed above, would break a release", problems.len());
     }
-    // Writes the archives into `target/package`. Fails if a dependency lacks a version.
+    // Writes the archives into `target/package`. Fails if a dependency, except a development
+    // dependency, lacks a version.
     let mut command = workspace::cargo();
     command.args(["package", "--quiet", "--no-verify", "--allow-dirty"]).args(packages.arguments());
     process::run_or_fail(&mut command, signals, "`cargo package` failed; its message is above")?;

@@ -40,7 +40,8 @@ pub(crate) struct Package {
     dependencies: Vec<String>,
     /// Whether the package has a library or procedural macros.
     pub(crate) has_library: bool,
-    /// Whether the library depends on k8s-openapi or kube, directly or through another crate.
+    /// Whether the crate depends on k8s-openapi, kube or kube-core, directly or through another
+    /// published crate of the workspace.
     uses_kubernetes: bool,
     metadata: Value,
 }
@@ -137,7 +138,7 @@ impl Package {
         self.metadata[field].as_str().unwrap_or_default()
     }
 
-    /// Returns a message for each missing or invalid entry of the manifest.
+    /// Returns a message for each rule that the manifest breaks.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for field in ["description", "license", "readme", "rust_version"] {

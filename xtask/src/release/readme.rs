@@ -21,7 +21,7 @@ pub(crate) fn problems(root: &Path, package: &Package, repository: &str) -> anyh
     Ok(problems)
 }
 
-/// Returns the reason why a link does not work on crates.io, with a remedy.
+/// Returns the reason why a link does not work on crates.io; for a relative link, with a remedy.
 fn remedy(link: &str, repository: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     if link.starts_with('#') {
         return None;

@@ -1,4 +1,5 @@
-//! Checks the code map in ARCHITECTURE.md: it names every crate, and only folders that exist.
+//! Checks the code map in ARCHITECTURE.md: it names every member of the workspace, and each name
+//! with the form of `informer-core` or `examples/` exists.
 
 use std::path::Path;
 
@@ -61,7 +62,7 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Returns whether a name has the form of a folder name, such as `informer-core` or `examples/`.
+/// Returns whether a name has the form of the names to check: `informer-core` or `examples/`.
 fn is_folder(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_/.".contains(c));
     plain && (name.ends_with('/') || (name.starts_with("informer-") && !name.contains('.')))

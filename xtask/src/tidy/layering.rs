@@ -134,7 +134,8 @@ fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
     Ok(tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
 }
 
-/// Returns the line of the dependency in the manifest, or the first line for an indirect dependency.
+/// Returns the number of the first line in the manifest that begins with the dependency's name, or
+/// 1 if no line does.
 fn line_of(manifest: &str, name: &str) -> usize {
     let named = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '.', '=']));
     manifest.lines().position(named).map_or(1, |index| index + 1)

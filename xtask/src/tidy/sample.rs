@@ -131,7 +131,7 @@ fn declaration(lines: &[(usize, &str)]) -> String {
     text
 }
 
-/// Returns the string literals of log lines, errors and program output.
+/// Returns the first message after each of [`MESSAGE_CALLS`], at most one for each line of code.
 fn messages(source: &Source) -> Vec<Text> {
     let lines: Vec<_> = source.lines().filter(|(number, _)| !source.is_test(*number)).collect();
     let mut texts = Vec::new();

@@ -1,4 +1,4 @@
-//! Checks that the tests in docs/scenarios.md and docs/errors.md exist. The tables in these documents name each test as
+//! Checks that each test exists that docs/scenarios.md or docs/errors.md names as
 //! `crate: file::test`.
 
 use std::path::Path;

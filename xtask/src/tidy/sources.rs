@@ -1,5 +1,5 @@
 //! [`Source`]: a Rust file or Markdown document of the workspace. Each source records which of its
-//! lines are test code.
+//! lines count as test code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,8 +13,9 @@ pub(crate) struct Source {
     /// Relative to the workspace's root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// The index of the first line of test code. All later lines count as test code, too. Without
-    /// test code, this is the number of lines.
+    /// The index of the first line that counts as test code: 0 in a test file, otherwise that of
+    /// the first line `#[cfg(test)]` before a module. All later lines count as test code, too.
+    /// Without such a line, this is the number of lines.
     tests_from: usize,
 }
 
@@ -34,7 +35,7 @@ impl Source {
         }
         let names = String::from_utf8(output.stdout).context("a file name in git is not UTF-8; rename it")?;
         if names.is_empty() {
-            // Without files, all checks would pass.
+            // Without files, most of the checks that read them would pass.
             bail!("git tracks no {pattern} here; run this in a clone of the repository");
         }
         names

@@ -47,8 +47,7 @@ pub(super) struct WatchStream {
     /// several API servers lag. Watches of kinds without a watch cache never lag.
     pub(super) revision: Revision,
     /// Notifies this watch when its API server, a replica that can lag, may have received events.
-    /// `None` if `revision` never lags: on the first API server, and for kinds without a watch
-    /// cache.
+    /// `None` if `revision` never lags.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
@@ -175,8 +174,7 @@ impl WatchStream {
         self.end_initial(buffer, |end| end.due.is_some_and(|due| due <= now));
         self.check_deadlines(buffer);
         // With a full buffer, the history can have more events.
-        let is_all_sent = self.pending.is_empty() && !self.framing.is_full(buffer);
-        if gone && is_all_sent && self.ended.is_none() {
+        if gone && self.pending.is_empty() && !self.framing.is_full(buffer) && self.ended.is_none() {
             self.ended = Some(Ending::Close);
         }
     }

@@ -34,7 +34,8 @@ struct Batch {
     rate: Option<u32>,
 }
 
-/// A server that replays recorded responses to one client. Dropping it ends the responses.
+/// A server that replays recorded responses to one client. After it is dropped, the client's watch
+/// ends as soon as all pending events are sent.
 #[derive(Debug)]
 pub(crate) struct Server {
     port: u16,
@@ -98,7 +99,7 @@ struct Replay {
 
 impl Replay {
     fn serve(&self, connection: &TcpStream) {
-        // A write error means that the client has ended.
+        // An I/O error means that the client has ended, or has closed the connection.
         if let Err(error) = self.answer(connection)
             && !error.is::<std::io::Error>()
         {

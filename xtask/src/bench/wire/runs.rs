@@ -1,5 +1,5 @@
 //! [`Run`]: starts a client process, and measures its time, CPU time and memory. The client first
-//! syncs, and then receives events.
+//! syncs. In some measurements, it then receives events.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -82,8 +82,8 @@ impl Run<'_> {
         Ok((figures.into_iter().map(with_prefix).collect(), peak))
     }
 
-    /// Measures the time that each event takes from the server to the client's handler. The time
-    /// starts when the server sends the event to the client.
+    /// Measures the time that events take from the server to the client's handler. The time starts
+    /// when the server sends the event to the client or, if the server is late, when it is due.
     pub(crate) fn latency(&self, command: Command) -> anyhow::Result<Figures> {
         let file = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
         let Synced { server, client, .. } = self.sync(command, &[file.path().as_os_str()])?;
