@@ -138,10 +138,10 @@ impl LeaderElector {
     /// task.
     ///
     /// Only one process works at a time if all clocks have
-    /// [nearly the same speed](LeaderElectionConfig::renew_deadline), unless somebody deletes or
-    /// edits the lease. The clock of a suspended machine stands still. After the machine resumes,
-    /// its work continues for some seconds, until the next renewal shows that another candidate has
-    /// the lease.
+    /// [nearly the same speed](LeaderElectionConfig::renew_deadline), unless a user deletes or edits
+    /// the lease. The clock of a suspended machine stands still. After the machine resumes, its
+    /// work continues for some seconds, until the next renewal shows that another candidate has the
+    /// lease.
     ///
     /// After a loss, run the elector again, or end the process, as programs with client-go do.
     ///
