@@ -70,8 +70,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Kill the server, because a graceful shutdown takes seconds, and nobody uses the data
-        // again. An error means that the process has already ended.
+        // Kill the server, because a graceful shutdown takes seconds, and the data is not used again.
+        // An error means that the process has already ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }
